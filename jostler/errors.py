@@ -1,0 +1,83 @@
+"""The errors of jostler, named for what their catcher must do.
+
+    JostlerError
+    ├── ConfigError      wrong use: report every problem, exit 2, touch nothing
+    ├── RecordError      this one file can never be archived as data: set it aside, count it, go on
+    ├── SchemaError      a schema is wrong or does not fit the stored one: this datatype cannot start
+    └── StorageError     the bucket did not do what was asked
+        ├── TransientError   nothing is known about the object; ask again later
+        │   ├── AuthError        credentials or permissions; ask again, but a person must act
+        │   ├── QuotaError       too fast or too much; ask again more slowly
+        │   └── RefusedError     the bucket says no for good; ask again, but a person must act
+        ├── ConflictError    the name already holds different bytes
+        └── MissingError     there is no such object
+
+Every error says what was tried, on what, what was expected and what was found; `hint` tells an
+operator what to do about it.
+"""
+
+from __future__ import annotations
+
+
+class JostlerError(Exception):
+    """The root of everything jostler raises on purpose."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class ConfigError(JostlerError):
+    """The command line, the environment or a file named there is wrong.
+
+    Attributes:
+        problems: every problem found, each one line that names the flag and the reason.
+    """
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class RecordError(JostlerError):
+    """A file that can never be archived as data."""
+
+
+class SchemaError(JostlerError):
+    """A schema that is wrong in itself or that the stored one cannot become.
+
+    Attributes:
+        problems: every problem found, each one line that begins with the field's path.
+    """
+
+    def __init__(self, message: str, problems: list[str], *, hint: str = "") -> None:
+        super().__init__("\n  ".join([message, *problems]), hint=hint)
+        self.problems = problems
+
+
+class StorageError(JostlerError):
+    """The bucket did not do what was asked."""
+
+
+class TransientError(StorageError):
+    """Nothing is known about the object: the request may or may not have been carried out."""
+
+
+class AuthError(TransientError):
+    """The bucket does not know us or does not let us; retried, because grants arrive late."""
+
+
+class QuotaError(TransientError):
+    """The bucket asks us to slow down."""
+
+
+class RefusedError(TransientError):
+    """The bucket refuses for a reason that time alone is unlikely to mend; retried all the same."""
+
+
+class ConflictError(StorageError):
+    """The name already holds different bytes, or the object changed since it was read."""
+
+
+class MissingError(StorageError):
+    """There is no object of that name."""

