@@ -1,0 +1,75 @@
+"""Strict RFC 8259 in UTF-8, keeping what a parser throws away: pairs and the text of numbers.
+
+**Invariant:** any bytes give a value or a flaw, never an exception.  An object is a tuple of
+(key, value) pairs in their order, an array a list, a number the bytes of its literal.
+
+Pure.  Removes no byte order mark: that is for whoever reads the file.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NoReturn
+
+from jostler.schema.flaw import Flaw, Reason
+
+Object = tuple[tuple[str, "Value"], ...]
+Value = None | bool | str | bytes | list["Value"] | Object
+
+
+def parse(document: bytes) -> Object | Flaw:
+    """Read one JSON object; a flaw has an empty path, as it is the document's."""
+    if not document.strip(b" \t\r\n"):
+        return _flaw(Reason.EMPTY, "expected a JSON object, found nothing")
+    value = _value(document)
+    if isinstance(value, tuple | Flaw):
+        return value
+    return _flaw(Reason.NOT_OBJECT, f"expected a JSON object, found {_kind(value)}")
+
+
+def _value(document: bytes) -> Value | Flaw:
+    try:
+        text = document.decode()
+        if text.startswith("\ufeff"):
+            return _flaw(Reason.NOT_JSON, "a byte order mark before the object")
+        found: Value = _DECODER.decode(text)
+    except UnicodeDecodeError as error:
+        return _flaw(Reason.NOT_UTF8, f"{error.reason} at byte {error.start}")
+    except json.JSONDecodeError as error:
+        return _flaw(Reason.NOT_JSON, f"{error.msg} at line {error.lineno} column {error.colno}")
+    except _NotANumberError as error:
+        return _flaw(Reason.NOT_JSON, f"{error} is not JSON")
+    except RecursionError:
+        return _flaw(Reason.TOO_DEEP, "nested too deeply to be read")
+    return found
+
+
+def _kind(value: Value) -> str:
+    """Name the kind of a JSON value."""
+    if value is None:
+        return "null"
+    kinds = {bool: "a boolean", str: "a string", bytes: "a number", list: "an array"}
+    return kinds.get(type(value), "an object")
+
+
+class _NotANumberError(Exception):
+    """`NaN`, `Infinity` or `-Infinity` stands where a value should."""
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise _NotANumberError(constant)
+
+
+def _flaw(reason: Reason, detail: str) -> Flaw:
+    return Flaw(reason=reason, field="", detail=detail)
+
+
+# Hooks in C where there are any: str.encode and tuple cost no Python call per value, and bytes of
+# one digit are shared.  int() is never called, so no literal is too long (CPython stops at 4,300).
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=tuple,
+    parse_int=str.encode,
+    parse_float=str.encode,
+    parse_constant=_refuse,
+    strict=True,
+)

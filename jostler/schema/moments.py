@@ -1,0 +1,93 @@
+"""Which texts BigQuery's load jobs take for DATE, TIME, DATETIME, TIMESTAMP and RANGE.
+
+**Invariant:** a text is taken only if it names a real moment of the years 1 to 9999.  Where sources
+are silent the text is refused: no second 60, no hour 24, no lower-case `t` or `z`, no named zone
+other than UTC, two digits everywhere, six fraction digits at most in TIME and DATETIME.
+
+Pure: a function gives the reason for which it refuses a text, or None.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, time, timedelta, timezone
+
+from jostler.schema.flaw import Reason
+
+_DATE_RE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME_RE = re.compile(r"([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.[0-9]{1,6})?")
+_TIMESTAMP_RE = re.compile(
+    r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}/[0-9]{2}/[0-9]{2})[T ]"
+    r"(?P<clock>[0-9]{2}:[0-9]{2}(?P<seconds>:[0-9]{2})?)"
+    # Any number of fraction digits after seconds: the docs stop at six, but Go writes nine and
+    # M-Lab's tables are loaded from such files.  BigQuery keeps microseconds.
+    r"(?(seconds)(?:\.[0-9]+)?)"
+    r"(?:Z| UTC|(?P<sign>[+-])(?P<hours>[0-9]{1,2})(?::(?P<minutes>[0-5][0-9]))?)?"
+)
+_RANGE_RE = re.compile(r"\[([^,\[\])]+), ?([^,\[\])]+)\)")
+_UNBOUNDED = frozenset({"UNBOUNDED", "NULL"})
+_OFFSET_MAX = timedelta(hours=14)
+
+
+def date_fault(text: str) -> Reason | None:
+    """Judge a DATE: `YYYY-MM-DD` and nothing else."""
+    return None if _DATE_RE.fullmatch(text) and _is_date(text) else Reason.BAD_DATE
+
+
+def time_fault(text: str) -> Reason | None:
+    """Judge a TIME: `HH:MM:SS[.SSSSSS]`."""
+    found = _TIME_RE.fullmatch(text)
+    return None if found and _is_time(found[1]) else Reason.BAD_TIME
+
+
+def datetime_fault(text: str) -> Reason | None:
+    """Judge a DATETIME: a DATE, `T` or a space, a TIME; no zone."""
+    day, separator, clock = text[:10], text[10:11], text[11:]
+    good = separator in {"T", " "} and not date_fault(day) and not time_fault(clock)
+    return None if good else Reason.BAD_DATETIME
+
+
+def timestamp_fault(text: str) -> Reason | None:
+    """Judge a TIMESTAMP: as a DATETIME, or with slashes, with or without seconds and zone."""
+    found = _TIMESTAMP_RE.fullmatch(text)
+    if not found:
+        return Reason.BAD_TIMESTAMP
+    day = found["date"].replace("/", "-")
+    if not _is_date(day) or not _is_time(found["clock"]):
+        return Reason.BAD_TIMESTAMP
+    if not found["sign"]:
+        return None
+    offset = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"] or 0))
+    if offset > _OFFSET_MAX:
+        return Reason.BAD_TIMESTAMP
+    zone = timezone(-offset if found["sign"] == "-" else offset)
+    try:
+        datetime.fromisoformat(f"{day}T{found['clock']}").replace(tzinfo=zone).astimezone(UTC)
+    except OverflowError:
+        return Reason.OUT_OF_RANGE
+    return None
+
+
+def range_fault(text: str, element: str) -> Reason | None:
+    """Judge a RANGE: `[start, end)`, each end a moment of the element's type or UNBOUNDED."""
+    found = _RANGE_RE.fullmatch(text)
+    judge = {"DATE": date_fault, "DATETIME": datetime_fault, "TIMESTAMP": timestamp_fault}[element]
+    if found and all(end.upper() in _UNBOUNDED or not judge(end) for end in found.groups()):
+        return None
+    return Reason.BAD_RANGE
+
+
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_time(text: str) -> bool:
+    try:
+        time.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,245 @@
+"""Which JSON values BigQuery's load jobs take for each type that is not a RECORD.
+
+**Invariant:** where sources are silent or disagree the rule refuses, because one row too many fails
+the load of a whole day while a row refused is kept and counted.  Each such choice is marked `[?]`.
+
+Pure: a rule looks at one parsed value (see `document`) that is neither null nor a list of elements.
+"""
+
+from __future__ import annotations
+
+import binascii
+import math
+import re
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from typing import TYPE_CHECKING
+
+from jostler.schema import moments
+from jostler.schema.document import Value
+from jostler.schema.flaw import Flaw, Reason, shown
+
+if TYPE_CHECKING:
+    from jostler.schema.fields import Field
+
+Rule = Callable[[Value], Flaw | None]
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+INT64_DIGITS = 19
+JSON_DEPTH = 500
+# A number in a TIMESTAMP is an epoch.  The docs' two examples are in range only as seconds and as
+# milliseconds, so the wider range is taken.
+EPOCH_MIN, EPOCH_MAX = -62_135_596_800_000, 253_402_300_799_999
+BOOLEANS = frozenset({"true", "false", "1", "0", "t", "f", "yes", "no", "y", "n"})
+FLOAT_WORDS = frozenset({"NaN", "Infinity", "-Infinity"})
+NUMERIC_SCALE, NUMERIC_DIGITS = 9, 29
+BIGNUMERIC_SCALE = 38
+_BIGNUMERIC_MAX = Decimal(2**255) / Decimal(10**38)
+
+_INTEGER_RE = re.compile(r"-?[0-9]+")
+_NUMBER_RE = re.compile(r"-?(?P<digits>[0-9]+(?:\.[0-9]+)?)(?:[eE](?P<exponent>[+-]?[0-9]+))?")
+_WKT_RE = re.compile(
+    r"(?:(?:MULTI)?(?:POINT|LINESTRING|POLYGON)|GEOMETRYCOLLECTION|FULLGLOBE)\b", re.IGNORECASE
+)
+_WKB_RE = re.compile(r"(?:[0-9A-Fa-f]{2}){5,}")
+_EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
+
+
+def rule(field: Field) -> Rule:
+    """Give the rule of a column that is no RECORD."""
+    match field.type:
+        case "STRING":
+            return lambda value: _string(value, field.max_length)
+        case "BYTES":
+            return lambda value: _bytes(value, field.max_length)
+        case "NUMERIC" | "BIGNUMERIC":
+            return lambda value: _decimal(value, field)
+        case "RANGE":
+            return lambda value: _range(value, field.range_element)
+        case _:
+            return _RULES[field.type]
+
+
+def flaw(reason: Reason, expected: str, value: Value) -> Flaw:
+    """Say what was expected of a value."""
+    return Flaw(reason=reason, field="", detail=f"expected {expected}, found {shown(value)}")
+
+
+def unclean(text: str) -> Flaw | None:
+    """Refuse what no STRING can hold: half a character, and [?] the character NUL."""
+    if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+        return flaw(Reason.LONE_SURROGATE, "whole characters", text)
+    if "\0" in text:
+        return flaw(Reason.NUL_CHARACTER, "text without the character NUL", text)
+    return None
+
+
+def _string(value: Value, max_length: int | None) -> Flaw | None:
+    """Take text, and numbers and booleans as their text."""
+    if isinstance(value, list | tuple):
+        return flaw(Reason.WRONG_TYPE, "STRING", value)
+    if isinstance(value, str) and (found := unclean(value)):
+        return found
+    if max_length is not None:
+        text = value if isinstance(value, str | bytes) else str(value)
+        if len(text) > max_length:
+            return flaw(Reason.TOO_LONG, f"STRING of at most {max_length} characters", value)
+    return None
+
+
+def _bytes(value: Value, max_length: int | None) -> Flaw | None:
+    """Take base64 with padding; [?] not the url-safe alphabet."""
+    if not isinstance(value, str):
+        return flaw(Reason.WRONG_TYPE, "BYTES in base64", value)
+    try:
+        found = binascii.a2b_base64(value, strict_mode=True)
+    except ValueError:
+        return flaw(Reason.BAD_BASE64, "BYTES in base64", value)
+    if max_length is not None and len(found) > max_length:
+        return flaw(Reason.TOO_LONG, f"BYTES of at most {max_length} bytes", value)
+    return None
+
+
+def _integer(value: Value) -> Flaw | None:
+    """Take digits, quoted or not; [?] neither `1.0` nor `1e3`."""
+    literal = _literal(value)
+    if literal is None or not _INTEGER_RE.fullmatch(literal):
+        return flaw(Reason.WRONG_TYPE, "INTEGER", value)
+    sign = "-" if literal.startswith("-") else ""
+    digits = literal.lstrip("-").lstrip("0") or "0"
+    if len(digits) > INT64_DIGITS or not INT64_MIN <= int(sign + digits) <= INT64_MAX:
+        return flaw(Reason.OUT_OF_RANGE, "INTEGER of 64 bits", value)
+    return None
+
+
+def _float(value: Value) -> Flaw | None:
+    """Take numbers, quoted or not, and three words; [?] no number that overflows."""
+    literal = _literal(value)
+    if literal in FLOAT_WORDS:
+        return None
+    if literal is None or not _NUMBER_RE.fullmatch(literal):
+        return flaw(Reason.WRONG_TYPE, "FLOAT", value)
+    if not math.isfinite(float(literal)):
+        return flaw(Reason.OUT_OF_RANGE, "FLOAT of 64 bits", value)
+    return None
+
+
+def _decimal(value: Value, field: Field) -> Flaw | None:
+    """Take numbers, quoted or not; digits beyond the scale are rounded as the service does."""
+    literal = _literal(value)
+    found = _NUMBER_RE.fullmatch(literal) if literal is not None else None
+    if not literal or not found:
+        return flaw(Reason.WRONG_TYPE, field.type, value)
+    if not found["digits"].strip("0."):
+        return None
+    try:
+        number = abs(Decimal(literal))
+        if number.adjusted() > len(str(_BIGNUMERIC_MAX)):
+            return flaw(Reason.OUT_OF_RANGE, _decimal_name(field), value)
+        number = _rounded(number, _scale(field))
+    except InvalidOperation:  # an exponent of more than 18 digits
+        number = Decimal(0 if (found["exponent"] or "").startswith("-") else "Infinity")
+    if field.precision is not None:
+        good = number < Decimal(10) ** (field.precision - _scale(field))
+    elif field.type == "NUMERIC":
+        good = number < Decimal(10) ** NUMERIC_DIGITS
+    else:
+        good = number < _BIGNUMERIC_MAX
+    return None if good else flaw(Reason.OUT_OF_RANGE, _decimal_name(field), value)
+
+
+def _scale(field: Field) -> int:
+    if field.precision is not None:
+        return field.scale or 0
+    return NUMERIC_SCALE if field.type == "NUMERIC" else BIGNUMERIC_SCALE
+
+
+def _rounded(number: Decimal, scale: int) -> Decimal:
+    return number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
+
+
+def _decimal_name(field: Field) -> str:
+    if field.precision is None:
+        return f"{field.type} in range"
+    return f"{field.type}({field.precision}, {field.scale or 0})"
+
+
+def _boolean(value: Value) -> Flaw | None:
+    """Take true and false, 1 and 0, and the words for them in any case, quoted."""
+    if isinstance(value, bool):
+        return None
+    literal = _literal(value)
+    if literal is not None and literal.isascii() and literal.lower() in BOOLEANS:
+        return None
+    return flaw(Reason.WRONG_TYPE, "BOOLEAN", value)
+
+
+def _timestamp(value: Value) -> Flaw | None:
+    """Take text, or a bare number as an epoch; [?] no epoch in quotes."""
+    if isinstance(value, bytes):
+        if EPOCH_MIN <= float(value) <= EPOCH_MAX:
+            return None
+        return flaw(Reason.OUT_OF_RANGE, "TIMESTAMP of the years 1 to 9999", value)
+    return _moment(value, "TIMESTAMP", moments.timestamp_fault)
+
+
+def _moment(value: Value, name: str, fault: Callable[[str], Reason | None]) -> Flaw | None:
+    if not isinstance(value, str):
+        return flaw(Reason.WRONG_TYPE, name, value)
+    reason = fault(value)
+    return flaw(reason, name, value) if reason else None
+
+
+def _range(value: Value, element: str) -> Flaw | None:
+    """Take the literal; [?] not an object with start and end."""
+    name = f"RANGE<{element}> like '[start, end)'"
+    return _moment(value, name, lambda text: moments.range_fault(text, element))
+
+
+def _geography(value: Value) -> Flaw | None:
+    """Take text that looks like WKT, GeoJSON or hexadecimal WKB; [?] no GeoJSON object."""
+    name = "GEOGRAPHY as text"
+    if not isinstance(value, str):
+        return flaw(Reason.WRONG_TYPE, name, value)
+    if found := unclean(value):
+        return found
+    text = value.strip()
+    good = _WKT_RE.match(text) or _WKB_RE.fullmatch(text) or (text[:1], text[-1:]) == ("{", "}")
+    return None if good else flaw(Reason.BAD_GEOGRAPHY, name, value)
+
+
+def _json(value: Value) -> Flaw | None:
+    """Take any value, with duplicate keys even (the first wins), of whole and finite parts."""
+    todo: list[tuple[Value, int]] = [(value, 0)]
+    while todo:
+        part, depth = todo.pop()
+        if depth > JSON_DEPTH:
+            return flaw(Reason.TOO_DEEP, f"JSON of at most {JSON_DEPTH} levels", part)
+        if isinstance(part, str) and (found := unclean(part)):
+            return found
+        if isinstance(part, bytes) and not math.isfinite(float(part)):
+            return flaw(Reason.OUT_OF_RANGE, "JSON with numbers of 64 bits", part)
+        if isinstance(part, list):
+            todo += ((item, depth + 1) for item in part)
+        elif isinstance(part, tuple):
+            todo += ((item, depth + 1) for pair in part for item in pair)
+    return None
+
+
+def _literal(value: Value) -> str | None:
+    if isinstance(value, bytes):
+        return value.decode()
+    return value if isinstance(value, str) else None
+
+
+_RULES: dict[str, Rule] = {
+    "INTEGER": _integer,
+    "FLOAT": _float,
+    "BOOLEAN": _boolean,
+    "TIMESTAMP": _timestamp,
+    "DATE": lambda value: _moment(value, "DATE as YYYY-MM-DD", moments.date_fault),
+    "TIME": lambda value: _moment(value, "TIME", moments.time_fault),
+    "DATETIME": lambda value: _moment(value, "DATETIME", moments.datetime_fault),
+    "GEOGRAPHY": _geography,
+    "JSON": _json,
+}
