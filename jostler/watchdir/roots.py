@@ -1,0 +1,86 @@
+"""The directories below which everything happens, and whether they are still the same ones.
+
+**Invariant:** a root is known by device and inode, so one that was removed, moved, replaced or
+mounted over is noticed although none of that need give an event.  Only `stat` is called here.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from jostler.watchdir.wanted import Wanted
+
+Identity = tuple[int, int]
+NOBODY: Identity = (-1, -1)
+
+
+def distinct(roots: Sequence[str | Path], wanted: Wanted) -> tuple[str, ...]:
+    """Make roots absolute and leave out those that another one covers."""
+    paths = list(dict.fromkeys(os.path.abspath(root) for root in roots))  # noqa: PTH100 - links stay
+    return tuple(p for p in paths if not any(_covers(other, p, wanted) for other in paths))
+
+
+def _covers(other: str, path: str, wanted: Wanted) -> bool:
+    return path.startswith(f"{other}/") and wanted.below(path.removeprefix(f"{other}/"))
+
+
+class Change(NamedTuple):
+    """What became of a root between two looks.
+
+    Attributes:
+        path: the root.
+        was: a directory stood there at the last look.
+        now: one stands there now, and it is another.
+        again: one has stood there at any earlier look.
+    """
+
+    path: str
+    was: bool
+    now: bool
+    again: bool
+
+
+class Roots:
+    """The roots and what stood there at the last look."""
+
+    def __init__(self, paths: tuple[str, ...]) -> None:
+        self.paths = paths
+        self._known: dict[str, Identity] = {}
+        self._seen: set[str] = set()
+
+    def changes(self) -> list[Change]:
+        """List what is no longer as it was at the last look."""
+        changes = []
+        for path in self.paths:
+            was, now = self._known.get(path), _identity(path)
+            if was != now:
+                again = path in self._seen
+                changes.append(Change(path, was is not None, now is not None, again))
+                self._remember(path, now)
+        return changes
+
+    def _remember(self, path: str, identity: Identity | None) -> None:
+        if identity is None:
+            self._known.pop(path, None)
+        else:
+            self._known[path] = identity
+            self._seen.add(path)
+
+    def doubt(self, path: str) -> None:
+        """Have the next look list this root: its successor may be given the same inode number."""
+        if path in self._known:
+            self._known[path] = NOBODY
+
+
+def _identity(path: str) -> Identity | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - paths are text here, and this runs every second
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None

@@ -1,0 +1,83 @@
+"""Scans of everything, one at a time and one in wait.
+
+**Invariant:** after `ask` there is always a scan that begins later than the call; a request is
+neither lost nor stacked.  A scan is read only as far as somebody takes from it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from jostler.watchdir.arrivals import ScanReason
+
+REST = 10
+"""A scan that repeats rests for at least so many times the time that the last one took."""
+
+
+class Scans:
+    """The running scan and the one asked for.
+
+    Args:
+        begin: starts a walk over all roots; it yields paths, and None where it may be left off.
+    """
+
+    def __init__(self, begin: Callable[[], Generator[str | None]]) -> None:
+        self._begin = begin
+        self._running: Generator[str | None] | None = None
+        self._asked: ScanReason | None = None
+        self._spent_s = 0.0
+        self._next_s = 0.0
+        self.begun: Counter[ScanReason] = Counter()
+
+    @property
+    def scanning(self) -> bool:
+        """Whether a scan is running or asked for."""
+        return self._running is not None or self._asked is not None
+
+    def ask(self, reason: ScanReason) -> None:
+        """See that a scan begins after this call."""
+        if self._asked is None:
+            self._asked = reason
+
+    def next_s(self, every_s: float) -> float:
+        """Tell when a scan that repeats each `every_s` is due; a costly one comes less often."""
+        return self._next_s + every_s
+
+    def take(self, most: int) -> list[str]:
+        """Read on until there are `most` files, or the scan pauses or ends."""
+        running = self._run()
+        if running is None or most <= 0:
+            return []
+        started_s = time.monotonic()
+        files: list[str] = []
+        for path in running:
+            if path is None:
+                break
+            files.append(path)
+            if len(files) == most:
+                break
+        else:
+            self._running = None
+        now_s = time.monotonic()
+        self._spent_s += now_s - started_s
+        self._next_s = now_s + (REST - 1) * self._spent_s
+        return files
+
+    def _run(self) -> Generator[str | None] | None:
+        if self._running is None and self._asked is not None:
+            self.begun[self._asked] += 1
+            self._asked = None
+            self._spent_s = 0.0
+            self._running = self._begin()
+        return self._running
+
+    def close(self) -> None:
+        """Close the directory that the running scan has open."""
+        if self._running is not None:
+            self._running.close()
+        self._running = self._asked = None
