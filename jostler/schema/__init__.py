@@ -1,6 +1,8 @@
 """What a table's columns are, and whether a document fits them as a BigQuery load job judges."""
 
 from jostler.schema.columns import INDEX1_FIELDS, REJECTED1_FIELDS, table_schema
+from jostler.schema.compare import Comparison, Relation, compare, merged
+from jostler.schema.datatype import parse_datatype_schema
 from jostler.schema.fields import Field, Fields, Mode, fields_from_api, fields_to_api, to_json
 from jostler.schema.flaw import Flaw, Reason
 from jostler.schema.judge import Judge, json_object_flaw
@@ -8,15 +10,20 @@ from jostler.schema.judge import Judge, json_object_flaw
 __all__ = [
     "INDEX1_FIELDS",
     "REJECTED1_FIELDS",
+    "Comparison",
     "Field",
     "Fields",
     "Flaw",
     "Judge",
     "Mode",
     "Reason",
+    "Relation",
+    "compare",
     "fields_from_api",
     "fields_to_api",
     "json_object_flaw",
+    "merged",
+    "parse_datatype_schema",
     "table_schema",
     "to_json",
 ]

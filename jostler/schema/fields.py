@@ -93,6 +93,22 @@ def canonical_type(text: str) -> str:
     return ALIASES.get(upper, upper)
 
 
+def spelled(field: Field) -> str:
+    """Write a type with its parameters: `NUMERIC(10, 2)`, `STRING(20)`, `RANGE<DATE>`."""
+    text = field.type
+    if field.max_length is not None:
+        text += f"({field.max_length})"
+    if field.precision is not None:
+        text += f"({field.precision}" + (f", {field.scale})" if field.scale else ")")
+    if field.range_element:
+        text += f"<{field.range_element}>"
+    if field.collation:
+        text += f" COLLATE {field.collation}"
+    if field.rounding_mode not in {"", "ROUNDING_MODE_UNSPECIFIED", "ROUND_HALF_AWAY_FROM_ZERO"}:
+        text += f" {field.rounding_mode}"
+    return text
+
+
 def fields_from_api(resources: Iterable[Mapping[str, Any]]) -> Fields:
     """Read a list of TableFieldSchema that is known to be right, say one the service returned."""
     return tuple(_field_from_api(resource) for resource in resources)

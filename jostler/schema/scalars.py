@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from jostler.schema import moments
 from jostler.schema.document import Value
+from jostler.schema.fields import spelled
 from jostler.schema.flaw import Flaw, Reason, shown
 
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ JSON_DEPTH = 500
 EPOCH_MIN, EPOCH_MAX = -62_135_596_800_000, 253_402_300_799_999
 BOOLEANS = frozenset({"true", "false", "1", "0", "t", "f", "yes", "no", "y", "n"})
 FLOAT_WORDS = frozenset({"NaN", "Infinity", "-Infinity"})
-NUMERIC_SCALE, NUMERIC_DIGITS = 9, 29
-BIGNUMERIC_SCALE = 38
-_BIGNUMERIC_MAX = Decimal(2**255) / Decimal(10**38)
+_DECIMAL_DIGITS = 40
+_EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
+_BIGNUMERIC_END = Decimal(2**255).scaleb(-38, _EXACT)
 
 _INTEGER_RE = re.compile(r"-?[0-9]+")
 _NUMBER_RE = re.compile(r"-?(?P<digits>[0-9]+(?:\.[0-9]+)?)(?:[eE](?P<exponent>[+-]?[0-9]+))?")
@@ -42,7 +43,6 @@ _WKT_RE = re.compile(
     r"(?:(?:MULTI)?(?:POINT|LINESTRING|POLYGON)|GEOMETRYCOLLECTION|FULLGLOBE)\b", re.IGNORECASE
 )
 _WKB_RE = re.compile(r"(?:[0-9A-Fa-f]{2}){5,}")
-_EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
 
 
 def rule(field: Field) -> Rule:
@@ -128,40 +128,32 @@ def _decimal(value: Value, field: Field) -> Flaw | None:
     """Take numbers, quoted or not; digits beyond the scale are rounded as the service does."""
     literal = _literal(value)
     found = _NUMBER_RE.fullmatch(literal) if literal is not None else None
-    if not literal or not found:
+    if literal is None or found is None:
         return flaw(Reason.WRONG_TYPE, field.type, value)
     if not found["digits"].strip("0."):
         return None
     try:
-        number = abs(Decimal(literal))
-        if number.adjusted() > len(str(_BIGNUMERIC_MAX)):
-            return flaw(Reason.OUT_OF_RANGE, _decimal_name(field), value)
-        number = _rounded(number, _scale(field))
+        number = Decimal(literal).copy_abs()
     except InvalidOperation:  # an exponent of more than 18 digits
-        number = Decimal(0 if (found["exponent"] or "").startswith("-") else "Infinity")
-    if field.precision is not None:
-        good = number < Decimal(10) ** (field.precision - _scale(field))
-    elif field.type == "NUMERIC":
-        good = number < Decimal(10) ** NUMERIC_DIGITS
-    else:
-        good = number < _BIGNUMERIC_MAX
-    return None if good else flaw(Reason.OUT_OF_RANGE, _decimal_name(field), value)
-
-
-def _scale(field: Field) -> int:
-    if field.precision is not None:
-        return field.scale or 0
-    return NUMERIC_SCALE if field.type == "NUMERIC" else BIGNUMERIC_SCALE
+        number = Decimal("0" if (found["exponent"] or "").startswith("-") else "1e99")
+    scale, limit = _decimal_bounds(field)
+    if number.adjusted() > _DECIMAL_DIGITS or _rounded(number, scale) >= limit:
+        return flaw(Reason.OUT_OF_RANGE, spelled(field), value)
+    return None
 
 
 def _rounded(number: Decimal, scale: int) -> Decimal:
     return number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
 
 
-def _decimal_name(field: Field) -> str:
-    if field.precision is None:
-        return f"{field.type} in range"
-    return f"{field.type}({field.precision}, {field.scale or 0})"
+def _decimal_bounds(field: Field) -> tuple[int, Decimal]:
+    """Give the digits kept behind the point, and the first number that is too big."""
+    if field.precision is not None:
+        scale = field.scale or 0
+        return scale, Decimal(10) ** (field.precision - scale)
+    if field.type == "NUMERIC":
+        return 9, Decimal(10) ** 29
+    return 38, _BIGNUMERIC_END
 
 
 def _boolean(value: Value) -> Flaw | None:

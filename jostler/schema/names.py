@@ -1,0 +1,47 @@
+"""Which names BigQuery lets a column have.
+
+**Invariant:** only the strict rule of TableFieldSchema is accepted; flexible column names depend on
+where the table is used.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NAME_RE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME_MAX = 300
+_FORBIDDEN = (
+    "_TABLE_",
+    "_FILE_",
+    "_PARTITION",
+    "_ROW_TIMESTAMP",
+    "__ROOT__",
+    "_COLIDENTIFIER",
+    "_CHANGE_SEQUENCE_NUMBER",
+    "_CHANGE_TYPE",
+    "_CHANGE_TIMESTAMP",
+)
+
+
+def name_fault(name: str) -> str | None:
+    """Say why BigQuery refuses a column's name; None means that it does not."""
+    if len(name) > _NAME_MAX:
+        return f"name has {len(name)} characters, at most {_NAME_MAX} are allowed"
+    if not _NAME_RE.fullmatch(name):
+        return f"name {name!r} must be letters, digits and underscores, no digit first"
+    for prefix in _FORBIDDEN:
+        if name.upper().startswith(prefix):
+            return f"name {name!r} begins with {prefix}, which BigQuery keeps for itself"
+    return None
+
+
+def twins(names: list[str]) -> list[tuple[str, str]]:
+    """Pair each name with the earlier one that BigQuery takes for the same."""
+    first: dict[str, str] = {}
+    return [
+        (name, known)
+        for name in names
+        if (known := first.setdefault(name.lower(), name)) is not name
+    ]
