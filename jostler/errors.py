@@ -2,8 +2,8 @@
 
     JostlerError
     ├── ConfigError      wrong use: report every problem, exit 2, touch nothing
-    ├── RecordError      this one file can never be archived as data: set it aside, count it, go on
-    ├── SchemaError      a schema is wrong or does not fit the stored one: this datatype cannot start
+    ├── RecordError      this file can never be archived as data: set it aside, count it, go on
+    ├── SchemaError      a schema is wrong, or not what the stored one can become: do not start
     └── StorageError     the bucket did not do what was asked
         ├── TransientError   nothing is known about the object; ask again later
         │   ├── AuthError        credentials or permissions; ask again, but a person must act

@@ -1,0 +1,420 @@
+"""The agent: start, recover, loop, drain, stop.
+
+**Invariant:** one thread owns intake, shelf and tally; the threads of `Uploads` hand outcomes back
+through a queue.  While uploads fail nothing new is read: the disk is the queue.
+
+Signals, argv and the exit status belong to `jostler.__main__`.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import IO, TYPE_CHECKING
+
+from jostler import build
+from jostler.bundle import (
+    Archiver,
+    Backoff,
+    Bundle,
+    Commit,
+    Crash,
+    Journal,
+    Outcome,
+    Record,
+    SealReason,
+    Shelf,
+    Stamp,
+    Tries,
+    Uploads,
+)
+from jostler.config import Mode, Validate
+from jostler.errors import JostlerError, TransientError
+from jostler.intake import Intake, Rules, Taken
+from jostler.log import Log
+from jostler.names import OWN_DATATYPES
+from jostler.schema import Judge, json_object_flaw
+from jostler.storage import Storage, open_storage
+from jostler.tables import settle
+from jostler.tally import Tally
+from jostler.watchdir import Arrival, How, ScanReason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from jostler.config import Config
+    from jostler.schema import Fields, Flaw
+    from jostler.watchdir import Arrivals
+
+log = Log("jostler.agent")
+
+TICK_S = 1.0
+BATCH = 500
+LATER_S = 60.0
+SETTLING_MIN_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """A job to hand to the uploads again; monotonic seconds."""
+
+    due_s: float
+    job: Bundle | Record
+
+
+class Agent:
+    """One run, from the first look at the bucket to the last unlinked file.
+
+    Args:
+        config: what to do.
+        tables: table schemas by datatype, jostler's own included.
+        arrivals: where files come from.
+        stop: set to stop taking files and drain.
+        abort: set to end at once.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        tables: Mapping[str, Fields],
+        arrivals: Arrivals,
+        *,
+        stop: threading.Event,
+        abort: threading.Event,
+    ) -> None:
+        self.config = config
+        self.tally = Tally()
+        self._tables = tables
+        self._arrivals = arrivals
+        self._stop = stop
+        self._abort = abort
+        self._journal = Journal(config.state_dir)
+        self._storages: dict[str, Storage] = {}
+        self._storages_lock = threading.Lock()
+        self._quit_trying = threading.Event()
+        self._tries = Tries(Backoff(), self._quit_trying)
+        self._shelf = Shelf(
+            _stamp(config),
+            config.limits,
+            memory_max=config.memory_max,
+            sealed=self._upload,
+            monotonic_s=time.monotonic,
+            now=lambda: datetime.now(UTC),
+        )
+        self._uploads: Uploads | None = None
+        self._intake: Intake | None = None
+        self._held: dict[str, int] = {}
+        self._later: list[Later] = []
+        self._todo: deque[Arrival] = deque()
+        self._next_scan_s = 0.0
+        self._settle_scan_s: float | None = None
+        self._was_scanning = True
+        self._left_over = 0
+
+    def run(self) -> bool:
+        """Move files from the spool to the bucket until told to stop, then upload what is open.
+
+        Returns:
+            Whether everything that was taken is stored and, with `-once`, nothing that should
+            have gone is left.
+        """
+        lock = self._lock()
+        if lock is None:
+            return False
+        with lock:
+            judges = self._agree_on_schemas()
+            if judges is None:
+                return True  # stopped before anything was taken
+            self._start(judges)
+            self._recover()
+            self._next_scan_s = time.monotonic() + self._scan_wait_s()
+            while not self._stop.is_set() and not self._finished():
+                self._step()
+            return self._drain()
+
+    # Start
+
+    def _lock(self) -> IO[bytes] | None:
+        """Wait until no other agent uses the state directory; None if told to stop first."""
+        said = False
+        while not self._stop.is_set():
+            if (lock := self._journal.open()) is not None:
+                return lock
+            if self.config.mode is Mode.ONCE:
+                log.error("state.in_use", dir=str(self.config.state_dir))
+                return None
+            if not said:
+                said = True
+                log.warning("state.in_use", dir=str(self.config.state_dir), next="waiting for it")
+            self._stop.wait(TICK_S)
+        return None
+
+    def _agree_on_schemas(self) -> dict[str, Callable[[bytes], Flaw | None]] | None:
+        """Compare all schemas with the bucket's; None if told to stop first."""
+        config = self.config
+
+        def agree() -> dict[str, Fields]:
+            storage = self._storage(config.bucket)
+            return {
+                name: settle(storage, config.place, name, ours, upload=config.upload_schema)
+                for name, ours in self._tables.items()
+            }
+
+        tables = self._ask_until_answered(agree)
+        if tables is None:
+            return None
+        if config.validate is Validate.JSON:
+            return dict.fromkeys(tables, json_object_flaw)
+        return {name: Judge(raw_fields(table)).flaw for name, table in tables.items()}
+
+    def _ask_until_answered(self, ask: Callable[[], dict[str, Fields]]) -> dict[str, Fields] | None:
+        """Repeat a question to the bucket: right after a pod's start there may be no token yet."""
+        backoff = Backoff(cap_s=30.0)
+        failures = 0
+        started_s = time.monotonic()
+        while not self._stop.is_set():
+            try:
+                return ask()
+            except TransientError as exc:
+                failures += 1
+                if self._gives_up(started_s):
+                    raise
+                wait_s = backoff.wait_s(failures, random.random())  # noqa: S311 - jitter
+                log.warning(
+                    "bucket.unreachable",
+                    error_class=type(exc).__name__,
+                    error=str(exc),
+                    hint=exc.hint,
+                    tries=failures,
+                    next_try_s=round(wait_s, 1),
+                )
+                self._stop.wait(wait_s)
+        return None
+
+    def _start(self, judges: dict[str, Callable[[bytes], Flaw | None]]) -> None:
+        config = self.config
+        for datatype in config.datatypes:
+            (config.spool / datatype.name).mkdir(parents=True, exist_ok=True)
+        rules = Rules(
+            spool=str(config.spool),
+            judges=judges,
+            max_bytes=config.limits.max_bytes,
+            settle_age_s=config.settle_age_s,
+            missed_age_s=config.missed_age_s,
+            bad_files=config.bad_files,
+        )
+        self._intake = Intake(rules, self._shelf, self.tally)
+        commit = Commit(self._storage, self._journal, config.spool, self._tries)
+        self._uploads = Uploads(
+            commit,
+            self._tries,
+            self._quit_trying,
+            threads=config.upload_concurrency,
+            wake=self._arrivals.wake,
+        )
+        log.info(
+            "agent.started",
+            bucket=config.bucket,
+            node=config.node,
+            experiment=config.place.experiment,
+            datatypes=[datatype.name for datatype in config.datatypes],
+            version=build.version(),
+            commit=build.commit(),
+            mode=str(config.mode),
+        )
+
+    def _recover(self) -> None:
+        """Go on with what an earlier process sealed.  Watches already exist: nothing is missed."""
+        assert self._intake
+        records, unreadable = self._journal.load()
+        for path, reason in unreadable:
+            log.error(
+                "journal.unreadable",
+                file=str(path),
+                reason=reason,
+                next="its files are taken again; the loader drops what was stored twice",
+            )
+        for record in records:
+            self._intake.hold(record.paths)
+            self._put(record)
+        if records:
+            log.info("journal.replayed", entries=len(records))
+
+    # Loop
+
+    def _step(self) -> None:
+        """Do one round: outcomes, new files, what is due; wait if there was nothing to do."""
+        assert self._uploads
+        busy = self._collect()
+        busy |= self._read()
+        now_s = time.monotonic()
+        next_age_s = self._shelf.seal_aged()
+        self._do_due(now_s)
+        if not busy:
+            wait_s = max(0.001, min(TICK_S, TICK_S if next_age_s is None else next_age_s))
+            if self._todo or self._uploads.failing:
+                self._arrivals.pause(wait_s)
+            else:
+                self._arrivals.wait(wait_s)
+
+    def _read(self) -> bool:
+        """Take some files, unless uploads fail or memory is full; say whether any was taken."""
+        assert self._intake
+        assert self._uploads
+        if self._uploads.failing:
+            self._arrivals.take(0)  # keep the kernel's queue short
+            return False
+        if not self._todo:
+            self._todo.extend(self._arrivals.take(BATCH))
+        took = False
+        while self._todo:
+            path, how = self._todo[0]
+            if self._intake.take(path, how) is Taken.NO_ROOM:
+                break
+            self._todo.popleft()
+            took = True
+        return took
+
+    def _collect(self) -> bool:
+        """Learn how commits ended; say whether any did."""
+        assert self._uploads
+        outcomes = self._uploads.take()
+        for outcome in outcomes:
+            if isinstance(outcome, Crash):
+                self._later.append(Later(time.monotonic() + LATER_S, outcome.job))
+                continue
+            self._learn(outcome)
+        return bool(outcomes)
+
+    def _learn(self, outcome: Outcome) -> None:
+        assert self._intake
+        datatype = outcome.header.name.datatype
+        self._shelf.release(self._held.pop(str(outcome.header.name), 0))
+        if outcome.stored:
+            self.tally.archived[datatype] += outcome.files
+            self.tally.bundles[datatype] += 1
+            self.tally.object_bytes[datatype] += outcome.object_bytes
+            self.tally.changed[datatype] += len(outcome.again)
+        if outcome.undeletable:
+            # Their paths stay pending, so that no scan takes them again.
+            self._later.append(Later(time.monotonic() + LATER_S, outcome.undeletable))
+        closed_again = self._intake.release(outcome.gone | outcome.again, outcome.kept)
+        spool = f"{self.config.spool}/"
+        events = set(closed_again)
+        self._todo.extend(Arrival(spool + path, How.EVENT) for path in closed_again)
+        self._todo.extend(
+            Arrival(spool + path, How.SCAN) for path in outcome.again if path not in events
+        )
+
+    def _do_due(self, now_s: float) -> None:
+        """Start the scans and the second tries that are due."""
+        assert self._intake
+        due = [later for later in self._later if later.due_s <= now_s]
+        if due:
+            self._later = [later for later in self._later if later.due_s > now_s]
+            for later in due:
+                self._put(later.job)
+        if now_s >= self._next_scan_s:
+            self._next_scan_s = now_s + self._scan_wait_s()
+            self._arrivals.scan(ScanReason.PERIODIC)
+        if self._intake.waiting and self._settle_scan_s is None and not self._arrivals.scanning:
+            self._settle_scan_s = now_s + max(SETTLING_MIN_S, self.config.settle_age_s)
+        if self._settle_scan_s is not None and now_s >= self._settle_scan_s:
+            self._settle_scan_s = None
+            self._intake.waiting = 0
+            self._arrivals.scan(ScanReason.SETTLING)
+
+    def _scan_wait_s(self) -> float:
+        """Spread scans so that a fleet that started at one moment does not scan in step."""
+        return self.config.missed_interval_s * random.uniform(0.75, 1.25)  # noqa: S311 - jitter
+
+    def _upload(self, bundle: Bundle) -> None:
+        self._held[str(bundle.header.name)] = bundle.held_bytes
+        self._put(bundle)
+
+    def _put(self, job: Bundle | Record) -> None:
+        assert self._uploads
+        self._uploads.put(job)
+
+    def _storage(self, url: str) -> Storage:
+        """Open a bucket once, from whichever thread asks first."""
+        with self._storages_lock:
+            if url not in self._storages:
+                self._storages[url] = open_storage(url)
+            return self._storages[url]
+
+    # Drain
+
+    def _finished(self) -> bool:
+        """With -once: whether everything there was has been looked at."""
+        if self.config.mode is not Mode.ONCE:
+            return False
+        return not (self._arrivals.scanning or self._todo)
+
+    def _drain(self) -> bool:
+        """Seal what is open and upload until it is done or the time is up."""
+        assert self._uploads
+        assert self._intake
+        started_s = time.monotonic()
+        self._shelf.seal_all(SealReason.SHUTDOWN)
+        while self._uploads.pending and not self._abort.is_set() and not self._gives_up(started_s):
+            if self._collect():
+                if self.config.mode is Mode.ONCE and not self._stop.is_set():
+                    self._read_leftovers()
+                started_s = time.monotonic() if self.config.mode is Mode.ONCE else started_s
+            else:
+                self._arrivals.wait(0.1)
+        self._collect()
+        ended = self._uploads.close(0.0 if self._abort.is_set() else 1.0)
+        left = self._intake.pending
+        done = ended and not left and not self._must_tell()
+        log.info("agent.stopped", complete=done, pending=left, **self.tally.totals())
+        return done
+
+    def _read_leftovers(self) -> None:
+        """With -once: take what a commit gave back, so that nothing which should go is left."""
+        while self._todo and self._read():
+            pass
+        self._shelf.seal_all(SealReason.SHUTDOWN)
+
+    def _must_tell(self) -> bool:
+        """With -once: whether a file is left that should have gone."""
+        assert self._intake
+        return self.config.mode is Mode.ONCE and bool(self._todo or self._later)
+
+    def _gives_up(self, started_s: float) -> bool:
+        """Whether the shutdown's time is up; with -once, whether so long nothing succeeded."""
+        if self.config.mode is not Mode.ONCE and not self._stop.is_set():
+            return False
+        return time.monotonic() - started_s >= self.config.flush_timeout_s
+
+
+def raw_fields(table: Fields) -> Fields:
+    """Return the fields of a table's column `raw`: what a datatype's file is judged by."""
+    return next(field.fields for field in table if field.name.lower() == "raw")
+
+
+def _stamp(config: Config) -> Stamp:
+    return Stamp(
+        bucket=config.bucket,
+        place=config.place,
+        node=config.node,
+        archiver=Archiver(version=f"jostler@{build.version()}", commit=build.commit()),
+        level=config.compression_level,
+    )
+
+
+def watched(config: Config) -> list[str]:
+    """Return the directories to watch: one for each datatype."""
+    return [
+        str(config.spool / datatype.name)
+        for datatype in config.datatypes
+        if datatype.name not in OWN_DATATYPES
+    ]
+
+
+__all__ = ["Agent", "JostlerError", "raw_fields", "watched"]

@@ -1,0 +1,216 @@
+"""Bundles: an open one takes rows; sealed, it is a frozen value ready to be stored.
+
+**Invariant:** an open bundle belongs to one thread and holds compressed bytes; a sealed one never
+changes and knows for each of its files the line, and the block that the line lies in.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import orjson
+
+from jostler.bundle.blocks import Block, BlockWriter
+from jostler.bundle.row import Archiver, Rejection, instant, row, row_head
+from jostler.names import BundleName, Kind
+from jostler.storage import upload_id
+
+if TYPE_CHECKING:
+    from jostler.bundle.entry import Entry
+
+
+# What remembering one file takes, beside its compressed row.
+ENTRY_BYTES = 600
+
+
+class SealReason(StrEnum):
+    """Why a bundle takes no more rows."""
+
+    SIZE = "size"
+    AGE = "age"
+    MEMORY = "memory"
+    SHUTDOWN = "shutdown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """When a bundle is full.  Sizes are bytes of uncompressed rows, ages monotonic seconds."""
+
+    max_bytes: int
+    max_age_s: float
+
+    def reason_to_seal(self, size_bytes: int, more_bytes: int, age_s: float) -> SealReason | None:
+        """Say why a bundle must be sealed before `more_bytes` go in; None keeps it open."""
+        if size_bytes and size_bytes + more_bytes > self.max_bytes:
+            return SealReason.SIZE
+        if age_s >= self.max_age_s:
+            return SealReason.AGE
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What all rows of a bundle share.
+
+    Attributes:
+        name: of the data object.
+        bucket: URL of the bucket, `gs://…` or `file:///…`.
+        archiver: who archives.
+        level: of compression.
+    """
+
+    name: BundleName
+    bucket: str
+    archiver: Archiver
+    level: int
+
+    @property
+    def url(self) -> str:
+        """The data object's URL, the rows' ArchiveURL."""
+        return f"{self.bucket}/{self.name}"
+
+    @property
+    def index_name(self) -> BundleName:
+        """The name of the index object, with the time stamp of its data."""
+        name = self.name
+        return BundleName(
+            place=name.place,
+            datatype=name.datatype,
+            day=name.day,
+            created=name.created,
+            node=name.node,
+            kind=Kind.INDEX,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One sealing of a bundle: which files, in which order, and where their rows lie.
+
+    After a crash some files may have changed; then the same name is tried with fewer rows.
+
+    Attributes:
+        upload_id: of the data object's bytes.
+        entries: in the order of lines.
+        blocks: in the order of lines.
+    """
+
+    upload_id: str
+    entries: tuple[Entry, ...]
+    blocks: tuple[Block, ...]
+
+    def block_of(self, line: int) -> Block:
+        """Return the block in which a line (from 1) lies."""
+        return self.blocks[bisect_right(self.blocks, line, key=lambda block: block.line) - 1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """A sealed bundle.
+
+    Attributes:
+        header: what its rows share.
+        data: the gzip stream of the data object.
+        attempt: the files in it.
+        rejections: for the rows of a rejected1 bundle, by path; else empty.
+    """
+
+    header: Header
+    data: bytes
+    attempt: Attempt
+    rejections: dict[str, Rejection]
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of memory that the bundle takes."""
+        return len(self.data) + len(self.attempt.entries) * ENTRY_BYTES
+
+
+class OpenBundle:
+    """The open bundle of one datatype and day.
+
+    Args:
+        header: what its rows share.
+        opened_s: monotonic seconds when the first file came.
+    """
+
+    def __init__(self, header: Header, opened_s: float) -> None:
+        self.header = header
+        self.opened_s = opened_s
+        self._head = row_head(header.archiver, header.name.day, header.url)
+        self._blocks = BlockWriter(header.level)
+        self._entries: list[Entry] = []
+        self._rejections: dict[str, Rejection] = {}
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the uncompressed rows so far."""
+        return self._blocks.plain_bytes
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of memory that the rows take."""
+        return self._blocks.held_bytes
+
+    @property
+    def files(self) -> int:
+        """How many files are in it."""
+        return self._blocks.lines
+
+    def row(self, filename: str, raw: bytes) -> bytes:
+        """Return the row that a file would make, to learn its size before it is added."""
+        return row(self._head, filename, raw)
+
+    def add(self, entry: Entry, line: bytes, rejection: Rejection | None = None) -> None:
+        """Append a file's row."""
+        self._blocks.add(line)
+        self._entries.append(entry)
+        if rejection:
+            self._rejections[entry.path] = rejection
+
+    def seal(self) -> Bundle:
+        """Close the bundle for ever."""
+        data = self._blocks.finish()
+        return Bundle(
+            header=self.header,
+            data=data,
+            attempt=Attempt(
+                upload_id=upload_id(data),
+                entries=tuple(self._entries),
+                blocks=tuple(self._blocks.blocks),
+            ),
+            rejections=self._rejections,
+        )
+
+
+def index_object(header: Header, attempt: Attempt) -> bytes:
+    """Return the index object: one row for each row of the data object, in the same order."""
+    writer = BlockWriter(header.level)
+    index_url = f"{header.bucket}/{header.index_name}"
+    head = row_head(header.archiver, header.name.day, index_url)
+    for line, entry in enumerate(attempt.entries, 1):
+        block = attempt.block_of(line)
+        raw = orjson.dumps(
+            {
+                "Filename": display(entry.filename),
+                "Size": entry.state.size,
+                "TimeAdded": instant(entry.added_us),
+                "Datatype": header.name.datatype,
+                "Node": header.name.node,
+                "ArchiveURL": header.url,
+                "Line": line,
+                "Hash": entry.hash.hex(),
+                "Offset": block.offset,
+                "Length": block.length,
+            }
+        )
+        writer.add(row(head, display(entry.filename), raw))
+    return writer.finish()
+
+
+def display(filename: str) -> str:
+    """Make a file name that is no UTF-8 fit for JSON, with such bytes as hexadecimal escapes."""
+    return filename.encode(errors="surrogateescape").decode(errors="backslashreplace")

@@ -1,0 +1,335 @@
+"""The commit: a sealed bundle becomes durable, then its files are unlinked.
+
+**Invariant:** journal, data object, index object, journal says stored, unlink, forget: in this
+order, each only when the one before is durable.  Whoever dies in between leaves a journal entry
+from which `replay` goes on under the same name.  Nothing here runs on a clock of its own: the
+thread that calls waits between tries.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from jostler.bundle.bundle import Attempt, Bundle, Header, OpenBundle, display, index_object
+from jostler.bundle.file import content_hash, read_file, still_stored
+from jostler.bundle.journal import Journal, Record
+from jostler.bundle.retry import EveryMinute, Tries
+from jostler.bundle.row import instant, one_line, rejected_most
+from jostler.errors import ConflictError, JostlerError, TransientError
+from jostler.log import Log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from jostler.bundle.entry import Entry, FileState
+    from jostler.bundle.row import Rejection
+    from jostler.storage import Storage
+
+log = Log("jostler.commit")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How one commit ended.
+
+    Attributes:
+        header: of the bundle.
+        stored: data and index are durable; else the name was another's and all files are given
+            back.
+        files: rows that are durable, 0 if not stored.
+        object_bytes: size of the data object, 0 when it was not sent by this process.
+        gone: paths that need no more thought: unlinked, or vanished by themselves.
+        again: paths whose file is still there and not stored as it now is.
+        kept: paths of files whose bytes could not be stored whole, with the state they were
+            rejected in; they stay on disk.
+        undeletable: the entry whose files could not all be unlinked; try `unlink` again later.
+        seconds: from the start of the commit to its end.
+    """
+
+    header: Header
+    stored: bool
+    files: int = 0
+    object_bytes: int = 0
+    gone: frozenset[str] = frozenset()
+    again: frozenset[str] = frozenset()
+    kept: dict[str, FileState] = field(default_factory=dict)
+    undeletable: Record | None = None
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class _Swept:
+    """What became of the files of a stored bundle."""
+
+    gone: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
+    kept: dict[str, FileState] = field(default_factory=dict)
+    failed: dict[str, OSError] = field(default_factory=dict)
+
+
+class Commit:
+    """Carries out commits; may be used by several threads at once.
+
+    Args:
+        open_storage: gives the bucket of a URL; an old journal entry may name another bucket than
+            the configuration does.
+        journal: where entries are kept.
+        spool: the experiment's directory, to which the entries' paths are relative.
+        tries: repeats steps until they succeed or the agent stops.
+    """
+
+    def __init__(
+        self, open_storage: Callable[[str], Storage], journal: Journal, spool: Path, tries: Tries
+    ) -> None:
+        self._open_storage = open_storage
+        self._journal = journal
+        self._spool = f"{spool}/"
+        self._tries = tries
+        self._every_minute = EveryMinute()
+
+    def new(self, bundle: Bundle) -> Outcome:
+        """Commit a bundle that was just sealed.
+
+        Raises:
+            StoppedError: the agent stopped first; the journal, or the spool alone, remembers.
+        """
+        started_s = time.monotonic()
+        record = Record.of(bundle)
+        self._insist("journal", record, lambda: self._journal.write(record))
+        return self._upload(record, bundle.data, started_s)
+
+    def replay(self, record: Record) -> Outcome:
+        """Go on with an entry that an earlier process left.
+
+        Raises:
+            StoppedError: the agent stopped first.
+        """
+        started_s = time.monotonic()
+        if record.stored:
+            return self.unlink(record, started_s=started_s)
+        name = str(record.header.name)
+        found = self._insist(name, record, lambda: self._storage(record).upload_id(name))
+        if found is not None:
+            return self._found(record, found, started_s)
+        bundle = rebuild(record, self._spool)
+        if not bundle.attempt.entries:
+            log.warning("replay.abandoned", object=name, reason="every file changed or is gone")
+            return self._abandon(record, started_s)
+        if bundle.attempt.upload_id not in {a.upload_id for a in record.attempts}:
+            record = record.with_attempt(bundle.attempt)
+            self._insist("journal", record, lambda: self._journal.write(record))
+        return self._upload(record, bundle.data, started_s)
+
+    def unlink(
+        self,
+        record: Record,
+        *,
+        started_s: float,
+        object_bytes: int = 0,
+        left: set[str] | frozenset[str] = frozenset(),
+    ) -> Outcome:
+        """Unlink the files of a stored bundle that still are what was stored, then forget it.
+
+        Args:
+            record: an entry that says stored.
+            started_s: monotonic seconds when the commit began.
+            object_bytes: for the outcome.
+            left: paths of files that the stored attempt does not hold.
+        """
+        (winner,) = record.attempts
+        swept = self._sweep(winner.entries)
+        undeletable = None
+        if swept.failed:
+            undeletable = record
+            self._say_undeletable(record, swept.failed)
+        else:
+            self._insist("journal", record, lambda: self._journal.remove(record))
+        return Outcome(
+            header=record.header,
+            stored=True,
+            files=len(winner.entries),
+            object_bytes=object_bytes,
+            gone=frozenset(swept.gone),
+            again=frozenset(swept.changed | left),
+            kept=swept.kept,
+            undeletable=undeletable,
+            seconds=time.monotonic() - started_s,
+        )
+
+    def _upload(self, record: Record, data: bytes, started_s: float) -> Outcome:
+        name = str(record.header.name)
+        metadata = _metadata(record.header, record.attempts[-1])
+        try:
+            self._insist(name, record, lambda: self._storage(record).put_new(name, data, metadata))
+        except ConflictError:
+            found = self._insist(name, record, lambda: self._storage(record).upload_id(name))
+            return self._found(record, found, started_s)
+        return self._finish(record, record.attempts[-1], started_s, object_bytes=len(data))
+
+    def _found(self, record: Record, upload_id: str | None, started_s: float) -> Outcome:
+        """Decide what to do when the name is taken: by an attempt of ours, or by another's."""
+        for attempt in record.attempts:
+            if attempt.upload_id == upload_id:
+                return self._finish(record, attempt, started_s)
+        log.warning(
+            "bundle.name_taken",
+            object=str(record.header.name),
+            files=len(record.paths),
+            next="the files are bundled again under a new name",
+            hint="do two agents have the same node name?",
+        )
+        return self._abandon(record, started_s)
+
+    def _finish(
+        self, record: Record, winner: Attempt, started_s: float, *, object_bytes: int = 0
+    ) -> Outcome:
+        """Store the index, say so, unlink."""
+        index_name = str(record.header.index_name)
+        index = index_object(record.header, winner)
+        metadata = _metadata(record.header, winner)
+        self._insist(
+            index_name,
+            record,
+            lambda: self._storage(record).put_new(index_name, index, metadata),
+            # A foreign index of our own data should not exist: wait for a person to look.
+            again=(TransientError, ConflictError, OSError),
+        )
+        left = record.paths - {entry.path for entry in winner.entries}
+        if len(record.attempts) > 1:
+            record = record.settled(winner)
+            self._insist("journal", record, lambda: self._journal.write(record))
+        stored = self._insist("journal", record, lambda: self._journal.mark_stored(record))
+        outcome = self.unlink(stored, started_s=started_s, object_bytes=object_bytes, left=left)
+        log.info(
+            "bundle.stored",
+            object=str(record.header.name),
+            files=outcome.files,
+            bytes=object_bytes,
+            unlinked=len(outcome.gone),
+            changed=len(outcome.again),
+            seconds=round(outcome.seconds, 3),
+        )
+        return outcome
+
+    def _abandon(self, record: Record, started_s: float) -> Outcome:
+        """Forget an entry whose data object can no more become ours; its files start afresh."""
+        self._insist("journal", record, lambda: self._journal.remove(record))
+        return Outcome(
+            header=record.header,
+            stored=False,
+            again=frozenset(record.paths),
+            seconds=time.monotonic() - started_s,
+        )
+
+    def _sweep(self, entries: tuple[Entry, ...]) -> _Swept:
+        swept = _Swept()
+        for entry in entries:
+            path = self._spool + entry.path
+            if not entry.hash:
+                swept.kept[entry.path] = entry.state
+                continue
+            try:
+                if still_stored(path, entry):
+                    os.unlink(path)  # noqa: PTH108 - a Path for each of 10,000 files costs more
+                    swept.gone.add(entry.path)
+                else:
+                    swept.changed.add(entry.path)
+            except FileNotFoundError:
+                swept.gone.add(entry.path)
+            except OSError as exc:
+                swept.failed[entry.path] = exc
+        return swept
+
+    def _say_undeletable(self, record: Record, failed: dict[str, OSError]) -> None:
+        if count := self._every_minute.due("unlink"):
+            path, error = next(iter(failed.items()))
+            log.error(
+                "files.undeletable",
+                object=str(record.header.name),
+                files=len(failed),
+                first=path,
+                error=str(error),
+                times=count,
+                next="stored once, kept in the journal, unlinked when it becomes possible",
+                hint="same runAsUser as the service, or umask 002 there and a common fsGroup",
+            )
+
+    def _storage(self, record: Record) -> Storage:
+        return self._open_storage(record.header.bucket)
+
+    def _insist(
+        self,
+        what: str,
+        record: Record,
+        step: Callable[[], R],
+        *,
+        again: tuple[type[Exception], ...] = (TransientError, OSError),
+    ) -> R:
+        """Repeat a step until it succeeds, saying so at once and then once a minute."""
+
+        def failed(exc: Exception, failures: int, wait_s: float) -> None:
+            if count := self._every_minute.due(f"{type(exc).__name__}"):
+                log.warning(
+                    "upload.failed" if isinstance(exc, JostlerError) else "journal.failed",
+                    what=what,
+                    bundle=record.basename,
+                    error_class=type(exc).__name__,
+                    error=str(exc),
+                    tries=failures,
+                    times=count,
+                    next_try_s=round(wait_s, 1),
+                    hint=getattr(exc, "hint", "") or "free disk space, check permissions",
+                )
+
+        return self._tries.until_done(step, again, failed)
+
+
+def _metadata(header: Header, attempt: Attempt) -> dict[str, str]:
+    """Return what the object itself tells of its rows."""
+    added = [entry.added_us for entry in attempt.entries]
+    return {
+        "rows": str(len(attempt.entries)),
+        "first-time-added": instant(min(added)),
+        "last-time-added": instant(max(added)),
+        "version": header.archiver.version,
+    }
+
+
+def rebuild(record: Record, spool: str) -> Bundle:
+    """Make a bundle again, after a crash, from those of its files that have not changed.
+
+    Equal files give equal bytes, hence the upload id of the attempt that they were sealed in.
+    """
+    bundle = OpenBundle(record.header, opened_s=0.0)
+    for entry in record.attempts[-1].entries:
+        rejection = record.rejections.get(entry.path)
+        raw = _raw_again(entry, rejection, spool, record.header.name.node)
+        if raw is not None:
+            bundle.add(entry, bundle.row(display(entry.filename), raw), rejection)
+    return bundle.seal()
+
+
+def _raw_again(entry: Entry, rejection: Rejection | None, spool: str, node: str) -> bytes | None:
+    """Return a row's `raw` anew; None when the file is no longer what it was."""
+    content = b""
+    try:
+        content = read_file(spool + entry.path, rejected_most(entry.state.size)).content
+    except OSError:
+        if entry.hash:
+            return None
+    if entry.hash and content_hash(content) != entry.hash:
+        return None
+    if not rejection:
+        return one_line(content)
+    return rejection.raw(
+        filename=display(entry.filename),
+        size=entry.state.size,
+        added_us=entry.added_us,
+        node=node,
+        content=content,
+    )

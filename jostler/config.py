@@ -1,0 +1,97 @@
+"""The configuration: everything that a command line decides, as one frozen value.
+
+Pure: `jostler.cli` fills it, everything else reads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jostler.bundle import Limits
+    from jostler.names import Place
+
+
+class Mode(StrEnum):
+    """What the program was started for."""
+
+    RUN = "run"
+    ONCE = "once"
+    CHECK = "check"
+    SCHEMA = "schema"
+
+
+class BadFiles(StrEnum):
+    """What becomes of a file that cannot be archived as data."""
+
+    UPLOAD = "upload"
+    KEEP = "keep"
+    DELETE = "delete"
+
+
+class Validate(StrEnum):
+    """How closely a file is looked at before it is archived."""
+
+    SCHEMA = "schema"
+    JSON = "json"
+
+
+class LogFormat(StrEnum):
+    """How logs are written; `auto` is text on a terminal, JSON lines elsewhere."""
+
+    AUTO = "auto"
+    JSON = "json"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Datatype:
+    """A datatype and the file that holds its schema."""
+
+    name: str
+    schema_file: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What the agent is to do.  Names follow the flags; docs/agent.md describes each.
+
+    Attributes:
+        bucket: URL `gs://…` or `file:///…`; empty in schema mode without a bucket.
+        place: where in the bucket the experiment's objects lie.
+        node: as object names have it; empty in schema mode.
+        memory_max: bytes of bundles that may be held at once.
+    """
+
+    mode: Mode
+    bucket: str
+    place: Place
+    upload_schema: bool
+    node: str
+    datatypes: tuple[Datatype, ...]
+    limits: Limits
+    local_data_dir: Path
+    extensions: tuple[str, ...]
+    missed_age_s: float
+    missed_interval_s: float
+    settle_age_s: float
+    flush_timeout_s: float
+    bad_files: BadFiles
+    validate: Validate
+    state_dir: Path
+    compression_level: int
+    upload_concurrency: int
+    memory_max: int
+    from_samples: Path | None
+    verbose: bool
+    log_format: LogFormat
+    test_interval_s: float
+
+    @property
+    def spool(self) -> Path:
+        """The experiment's directory; each datatype has one below it."""
+        return self.local_data_dir / self.place.experiment

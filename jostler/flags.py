@@ -1,0 +1,190 @@
+"""Flags as Go's flag package reads them: one dash or two, `-flag value` or `-flag=value`.
+
+**Invariant:** every problem is found in one pass and named by its flag or variable; nothing is
+read but the arguments and the environment that are handed in.
+
+argparse stops at the first problem and takes `-x=false` for no switch; hence this table.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_DURATION_RE = re.compile(r"(?:(?:\d+\.?\d*|\.\d+)(?:h|ms|m|s|us|µs|ns))+", re.ASCII)
+_PART_RE = re.compile(r"(\d+\.?\d*|\.\d+)(h|ms|m|s|us|µs|ns)", re.ASCII)
+_SIZE_RE = re.compile(r"(\d+)\s*([kmgt]i?)?b?", re.ASCII | re.IGNORECASE)
+_SIZE_UNITS: dict[str, int] = {
+    **{prefix: 1000**power for power, prefix in enumerate("kmgt", 1)},
+    **{f"{prefix}i": 1024**power for power, prefix in enumerate("kmgt", 1)},
+}
+
+
+def duration(text: str) -> float:
+    """Read a duration as Go writes it, `1h30m` or `250ms`, into seconds.
+
+    Raises:
+        ValueError: it is none, or negative.
+    """
+    if text == "0":
+        return 0.0
+    if not _DURATION_RE.fullmatch(text):
+        raise ValueError(f"{text!r} is not a duration such as 1h30m, 10s or 250ms")
+    return sum(float(number) * _UNITS_S[unit] for number, unit in _PART_RE.findall(text))
+
+
+def size(text: str) -> int:
+    """Read a number of bytes, plain or with a unit: `20971520`, `30MB`, `20MiB`.
+
+    Raises:
+        ValueError: it is none.
+    """
+    found = _SIZE_RE.fullmatch(text.strip())
+    if not found:
+        raise ValueError(f"{text!r} is not a size such as 20971520, 30MB or 20MiB")
+    return int(found[1]) * _SIZE_UNITS.get((found[2] or "").lower(), 1)
+
+
+def boolean(text: str) -> bool:
+    """Read a boolean as Go does.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if text in {"1", "t", "T", "TRUE", "true", "True"}:
+        return True
+    if text in {"0", "f", "F", "FALSE", "false", "False"}:
+        return False
+    raise ValueError(f"{text!r} is not a boolean (true or false)")
+
+
+def whole(text: str) -> int:
+    """Read a whole number.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not re.fullmatch(r"\d{1,18}", text, re.ASCII):
+        raise ValueError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def words(text: str) -> list[str]:
+    """Read a list: `a,b`."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """One flag.
+
+    Attributes:
+        name: without a dash; its variable is the name in capitals with `_` for the rest.
+        read: turns text into a value or raises ValueError.  `boolean` makes a switch, `words` a
+            list that grows with each use.
+        default: as text for `-help`; read like a given value unless it is None.
+        help: what it does, with the unit.
+        aliases: other names of the same flag.
+        variable: whether the environment may set it.
+    """
+
+    name: str
+    read: Callable[[str], Any] = str
+    default: str | None = None
+    help: str
+    aliases: tuple[str, ...] = ()
+    variable: bool = True
+
+    @property
+    def variables(self) -> list[str]:
+        """The environment variables that may set it."""
+        return [variable(name) for name in (self.name, *self.aliases) if self.variable]
+
+
+def variable(name: str) -> str:
+    """Return the environment variable of a flag's name: `bundle-size-max`, `BUNDLE_SIZE_MAX`."""
+    return re.sub(r"[^A-Z0-9]", "_", name.upper())
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The values of all flags by name, who set each, and every problem found."""
+
+    values: dict[str, Any]
+    set_by: dict[str, str]
+    problems: list[str]
+
+
+def parse(table: Sequence[Flag], argv: Sequence[str], environ: Mapping[str, str]) -> Parsed:
+    """Read the command line; what it leaves open, from the environment; the rest is the default."""
+    parsed = Parsed({}, {}, [])
+    by_name = {name: flag for flag in table for name in (flag.name, *flag.aliases)}
+    _read_argv(by_name, list(argv), parsed)
+    for flag in table:
+        if flag.name not in parsed.set_by:
+            _read_environ(flag, environ, parsed)
+        if flag.name not in parsed.values:
+            empty: Any = [] if flag.read is words else None
+            parsed.values[flag.name] = empty if flag.default is None else flag.read(flag.default)
+    return parsed
+
+
+def _read_argv(by_name: Mapping[str, Flag], rest: list[str], parsed: Parsed) -> None:
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-") or word in {"-", "--"}:
+            extra = rest if word == "--" else [word]
+            parsed.problems.extend(f"{e}: unexpected argument, flags begin with -" for e in extra)
+            if word == "--":
+                return
+            continue
+        name, equals, text = word.removeprefix("-").removeprefix("-").partition("=")
+        flag = by_name.get(name)
+        if not flag:
+            parsed.problems.append(f"-{name}: no such flag; -help lists them")
+            # Its value, if it has one, would otherwise be reported as well.
+            if not equals and rest and not rest[0].startswith("-"):
+                rest.pop(0)
+            continue
+        if not equals:
+            if flag.read is boolean:
+                text = "true"
+            elif rest:
+                text = rest.pop(0)
+            else:
+                parsed.problems.append(f"-{name}: needs a value")
+                continue
+        _set(flag, f"-{name}", text, parsed)
+
+
+def _read_environ(flag: Flag, environ: Mapping[str, str], parsed: Parsed) -> None:
+    for name in flag.variables:
+        if text := environ.get(name, ""):
+            _set(flag, name, text, parsed)
+
+
+def _set(flag: Flag, source: str, text: str, parsed: Parsed) -> None:
+    parsed.set_by[flag.name] = source
+    try:
+        value = flag.read(text)
+    except ValueError as exc:
+        parsed.problems.append(f"{source}: {exc}")
+        return
+    if flag.read is words:
+        value = [*parsed.values.get(flag.name, []), *value]
+    parsed.values[flag.name] = value
+
+
+def usage(table: Sequence[Flag]) -> str:
+    """Return the list of flags, with defaults and units, for `-help`."""
+    lines = []
+    for flag in table:
+        names = ", ".join(f"-{name}" for name in (flag.name, *flag.aliases))
+        default = f" (default {flag.default})" if flag.default not in {None, ""} else ""
+        lines += [f"  {names}", f"        {flag.help}{default}"]
+    return "\n".join(lines)

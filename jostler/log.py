@@ -1,0 +1,105 @@
+"""Logs: one constant event and its facts, as a JSON line or as text.
+
+**Invariant:** nothing is formatted into an event; facts stand beside it as fields.  What comes
+from outside (file names, replies of servers) can therefore never forge a line.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import TextIO
+
+import orjson
+
+
+class Log:
+    """A logger whose facts are keyword arguments: `log.info("bundle.sealed", files=412)`."""
+
+    def __init__(self, name: str) -> None:
+        self._logger = logging.getLogger(name)
+
+    @property
+    def verbose(self) -> bool:
+        """Whether `debug` writes anything: asked before facts are gathered for every file."""
+        return self._logger.isEnabledFor(logging.DEBUG)
+
+    def debug(self, event: str, **fields: object) -> None:
+        """Say what happened to one file."""
+        self._logger.debug(event, extra={"fields": fields})
+
+    def info(self, event: str, **fields: object) -> None:
+        """Say that a state changed."""
+        self._logger.info(event, extra={"fields": fields})
+
+    def warning(self, event: str, **fields: object) -> None:
+        """Say that something went wrong and what was done about it."""
+        self._logger.warning(event, extra={"fields": fields})
+
+    def error(self, event: str, **fields: object) -> None:
+        """Say that a person must act."""
+        self._logger.error(event, extra={"fields": fields})
+
+    def exception(self, event: str, **fields: object) -> None:
+        """Say that an error came that nobody foresaw, with its trace."""
+        self._logger.error(event, exc_info=True, extra={"fields": fields})  # noqa: LOG014 - in one
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line: time, level, event, then the facts."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write one line."""
+        line: dict[str, object] = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            "logger": record.name,
+            **_fields(record),
+        }
+        return orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+class TextFormatter(logging.Formatter):
+    """One line for people: time, level, event, `key=value` pairs with odd values quoted."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write one line."""
+        facts = " ".join(f"{key}={_quoted(value)}" for key, value in _fields(record).items())
+        return f"{_time(record)} {record.levelname:7} {record.getMessage()} {facts}".rstrip()
+
+
+def _time(record: logging.LogRecord) -> str:
+    when = datetime.fromtimestamp(record.created, UTC)
+    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    fields: dict[str, object] = dict(getattr(record, "fields", {}))
+    if record.exc_info:
+        fields["trace"] = logging.Formatter().formatException(record.exc_info)
+    return {key: _clean(value) for key, value in fields.items()}
+
+
+def _clean(value: object) -> object:
+    """Make text encodable: names of files may hold any byte."""
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    return value
+
+
+def _quoted(value: object) -> str:
+    text = str(value)
+    plain = text.isprintable() and text and not set(text) & set(' "=')
+    return text if plain else orjson.dumps(text).decode()
+
+
+def start(*, verbose: bool, text: bool, stream: TextIO | None = None) -> None:
+    """Send the logs of this process to `stream`, standard output if None."""
+    handler = logging.StreamHandler(stream or sys.stdout)
+    handler.setFormatter(TextFormatter() if text else JsonFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("jostler").setLevel(logging.DEBUG if verbose else logging.INFO)

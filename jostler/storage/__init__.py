@@ -1,0 +1,5 @@
+"""The bucket: what it promises, and the two that keep the promise."""
+
+from jostler.storage.bucket import ObjectInfo, Storage, Stored, open_storage, upload_id
+
+__all__ = ["ObjectInfo", "Storage", "Stored", "open_storage", "upload_id"]

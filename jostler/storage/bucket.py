@@ -1,0 +1,123 @@
+"""The bucket as the rest of the agent sees it.
+
+**Invariant:** an object is written whole or not at all, and is never overwritten unless its
+version is named.  An upload id is the digest of the bytes, so "did my upload arrive?" is answered
+by the object itself, even after a restart and even when the reply was lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An object's bytes and the version (GCS: generation) they were read at."""
+
+    data: bytes
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """An object as a listing shows it."""
+
+    name: str
+    size_bytes: int
+
+
+class Storage(Protocol):
+    """A bucket.  Every method may be called from several threads at once.
+
+    Every method raises TransientError or one of its kinds when the bucket cannot be asked.
+
+    Attributes:
+        url: `gs://bucket` or `file:///dir`; an object's URL is `<url>/<name>`.
+    """
+
+    url: str
+
+    def put_new(self, name: str, data: bytes, metadata: Mapping[str, str]) -> None:
+        """Create an object; returning means it survives a crash.  Repeating the call is harmless.
+
+        The content type follows from the name: gzip for `.gz`, else JSON.
+
+        Raises:
+            ConflictError: `name` already holds different bytes.
+        """
+
+    def upload_id(self, name: str) -> str | None:
+        """Return the upload id of what `name` holds; None when it holds nothing."""
+
+    def read(self, name: str) -> Stored:
+        """Return an object whole.
+
+        Raises:
+            MissingError: there is none.
+        """
+
+    def read_range(self, name: str, offset: int, length: int) -> bytes:
+        """Return `length` bytes of an object from byte `offset`.
+
+        Raises:
+            MissingError: there is none.
+        """
+
+    def replace(self, name: str, data: bytes, version: str) -> None:
+        """Replace an object that still is at `version`.
+
+        Raises:
+            ConflictError: it is at another version, or gone.
+        """
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        """Yield the objects whose names begin with `prefix`, in the order of their names."""
+
+    def remove(self, name: str) -> None:
+        """Delete an object; none of that name is no error."""
+
+    def clock(self) -> datetime | None:
+        """Return the bucket's own time (aware, seconds); None when it has none of its own."""
+
+
+def upload_id(data: bytes) -> str:
+    """Return the id under which these bytes are stored: BLAKE2b of 16 bytes, in hex."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def content_type(name: str) -> str:
+    """Return the content type for an object's name.
+
+    Bundles carry no Content-Encoding: with one, GCS would gunzip them on the way out, and Spark
+    and Hadoop would then fail on the suffix (cloud.google.com/storage/docs/transcoding).
+    """
+    return "application/gzip" if name.endswith(".gz") else "application/json"
+
+
+def open_storage(url: str) -> Storage:
+    """Open `gs://bucket`, a bare bucket name, or `file:///directory`.
+
+    Raises:
+        ValueError: the URL is of another kind.
+        AuthError: there are no credentials.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        from jostler.storage.directory import DirectoryStorage  # noqa: PLC0415 - either is loaded
+
+        if parts.netloc not in {"", "localhost"} or not parts.path.startswith("/"):
+            raise ValueError(f"{url!r} names no absolute directory; write file:///dir")
+        return DirectoryStorage(Path(unquote(parts.path)))
+    if parts.scheme not in {"", "gs"} or (parts.scheme == "gs" and parts.path not in {"", "/"}):
+        raise ValueError(f"{url!r} is neither a bucket name, gs://bucket nor file:///dir")
+    from jostler.storage.gcs import GcsStorage  # noqa: PLC0415 - 48 MiB that a directory never needs
+
+    return GcsStorage(parts.netloc or parts.path)

@@ -1,0 +1,193 @@
+"""The command line: every problem at once, Go's spelling, the environment behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jostler import cli, flags
+from jostler.config import BadFiles, Config, Mode
+from jostler.errors import ConfigError
+
+GOOD = ["-gcs-bucket", "bkt", "-node-name", "n1", "-experiment", "exp", "-datatype", "foo1"]
+
+
+def configure(argv: list[str], environ: dict[str, str] | None = None) -> Config:
+    return cli.configure(
+        cli.parse_flags(argv, environ or {}), lambda path: Path(path).read_text(encoding="utf-8")
+    )
+
+
+def problems(argv: list[str], environ: dict[str, str] | None = None) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        configure(argv, environ)
+    return caught.value.problems
+
+
+def test_a_small_command_line_gets_the_defaults() -> None:
+    """What is not given is as the table of flags says."""
+    config = configure(GOOD)
+
+    assert config.bucket == "gs://bkt"
+    assert config.mode is Mode.RUN
+    assert config.limits.max_bytes == 20 * 1024 * 1024
+    assert config.limits.max_age_s == 3600
+    assert config.extensions == (".json",)
+    assert (config.missed_age_s, config.missed_interval_s) == (3 * 3600, 1800)
+    assert config.memory_max == 64 * 1024 * 1024
+    assert config.state_dir == Path("/var/spool/exp/.jostler")
+    assert config.datatypes[0].schema_file == Path("/var/spool/datatypes/foo1.json")
+    assert config.bad_files is BadFiles.UPLOAD
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["-bundle-size-max", "30MB"],
+        ["--bundle-size-max", "30MB"],
+        ["-bundle-size-max=30MB"],
+        ["--bundle-size-max=30000000"],
+    ],
+)
+def test_flags_take_one_dash_or_two_and_a_space_or_an_equals_sign(argv: list[str]) -> None:
+    """As Go's flag package reads them."""
+    assert configure([*GOOD, *argv]).limits.max_bytes == 30_000_000
+
+
+def test_the_command_line_wins_over_the_environment() -> None:
+    """The environment fills what the command line leaves open."""
+    environ = {"BUNDLE_SIZE_MAX": "30MB", "BUNDLE_AGE_MAX": "250ms", "FLUSHTIMEOUT": "7s"}
+    config = configure([*GOOD, "-bundle-size-max", "1MiB"], environ)
+
+    assert config.limits.max_bytes == 1 << 20
+    assert config.limits.max_age_s == 0.25
+    assert config.flush_timeout_s == 7
+
+
+def test_the_whole_configuration_can_come_from_the_environment() -> None:
+    """As in a manifest that only sets env."""
+    environ = {"GCS_BUCKET": "b", "NODE_NAME": "n", "EXPERIMENT": "e", "DATATYPE": "a1,b1"}
+    assert [d.name for d in configure([], environ).datatypes] == ["a1", "b1"]
+
+
+def test_lists_grow_by_repetition_and_by_commas() -> None:
+    """-datatype a -datatype b,c names three."""
+    config = configure([*GOOD, "-datatype", "bar1,baz1", "-datatype-file", "bar1:/x/bar1.json"])
+    assert [d.name for d in config.datatypes] == ["foo1", "bar1", "baz1"]
+    assert config.datatypes[1].schema_file == Path("/x/bar1.json")
+
+
+def test_a_switch_can_be_switched_off() -> None:
+    """-x=false is Go's way, and a word behind a switch is no value of it."""
+    assert configure([*GOOD, "-upload-schema=false"]).upload_schema is False
+    assert "unexpected argument" in problems([*GOOD, "-upload-schema", "false"])[0]
+
+
+def test_all_problems_are_reported_at_once_each_with_its_flag() -> None:
+    """Nobody should mend one problem only to be told of the next."""
+    found = problems(
+        ["-nonsense", "x", "-bundle-age-max", "soon", "-gcs-data-dir", "autoload/v2"]
+        + ["-datatype", "a-b", "-memory-max", "1", "-mlab-node-name", "nowhere", "-node-name", "n"]
+        + ["-datatype-schema-file", "zzz", "-extensions", "json", "-compression-level", "9"],
+        {"VERBOSE": "perhaps"},
+    )
+    for flag in (
+        *("-nonsense", "-bundle-age-max", "-gcs-bucket", "-experiment", "-datatype"),
+        *("-memory-max", "-node-name", "-datatype-schema-file", "-extensions"),
+        *("-compression-level", "VERBOSE"),
+    ):
+        assert any(problem.startswith(f"{flag}: ") for problem in found), flag
+
+
+@pytest.mark.parametrize(
+    ("argv", "reason"),
+    [
+        (["-gcs-data-dir", "autoload/v2"], "organization"),
+        (["-organization", "org"], "organization"),
+        (["-gcs-data-dir", "autoload/v2", "-organization", "Org-1"], "organization"),
+        (["-datatype", "index1"], "jostler's own"),
+        (["-once", "-check"], "excludes"),
+        (["-mlab-node-name", "third-party"], "excludes"),
+        (["-upload-concurrency", "0"], "not 1 to 64"),
+        (["-gcs-bucket", "file://dir"], "absolute"),
+        (["-bundle-age-max", "0s"], "more than 0"),
+        (["-from-samples", "x"], "goes with -schema"),
+        (["-verbose=2"], "not a boolean"),
+        (["-state-dir"], "needs a value"),
+        (["-bad-files", "eat"], "upload, keep, delete"),
+    ],
+)
+def test_each_mistake_has_its_own_words(argv: list[str], reason: str) -> None:
+    """The reason says what is wrong with the value."""
+    found = problems([*GOOD, *argv])
+    assert len(found) == 1
+    assert reason in found[0]
+
+
+def test_schema_mode_needs_neither_bucket_nor_node() -> None:
+    """An operator at a desk has neither."""
+    config = configure(["-schema", "-experiment", "e", "-datatype", "foo1", "-datatype", "bar1"])
+    assert config.mode is Mode.SCHEMA
+    assert config.bucket == ""
+
+
+def test_a_node_name_can_be_read_from_a_file(tmp_path: Path) -> None:
+    """White space around it is stripped; a missing file is a problem of the flag."""
+    file = tmp_path / "hostname"
+    file.write_text(" mlab1-lga01.mlab-oti.measurement-lab.org\n")
+    argv = [*GOOD[:2], *GOOD[4:]]
+
+    assert configure([*argv, "-mlab-node-name", f"@{file}"]).node == "mlab1-lga01"
+    assert problems([*argv, "-mlab-node-name", f"@{file}.not"])[0].startswith("-mlab-node-name: ")
+
+
+def test_version_and_help_are_not_set_by_the_environment() -> None:
+    """VERSION=1.2 stands in many images and means something else."""
+    configure(GOOD, {"VERSION": "1.2", "HELP": "yes"})
+
+
+def test_help_names_every_flag_and_its_default() -> None:
+    """-help is the reference of the command line."""
+    text = cli.help_text()
+    for flag in cli.TABLE:
+        assert f"-{flag.name}" in text
+    assert "(default 20971520)" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1h30m", 5400),
+        ("250ms", 0.25),
+        ("1.5s", 1.5),
+        ("0", 0),
+        ("2us", 2e-6),
+        ("1h0m0.5s", 3600.5),
+    ],
+)
+def test_durations_are_read_as_go_writes_them(text: str, seconds: float) -> None:
+    """Sums of numbers with units."""
+    assert flags.duration(text) == pytest.approx(seconds)
+
+
+@given(st.text(max_size=12))
+def test_no_text_breaks_the_readers(text: str) -> None:
+    """Any text is a value or a ValueError."""
+    for read in (flags.duration, flags.size, flags.boolean, flags.whole):
+        try:
+            value = read(text)
+        except ValueError:
+            continue
+        assert value >= 0
+
+
+@given(st.integers(0, 10**12))
+def test_sizes_are_read_with_and_without_a_unit(number: int) -> None:
+    """MB is a million, MiB is 2**20, a bare number is bytes."""
+    assert flags.size(str(number)) == number
+    assert flags.size(f"{number}MB") == number * 10**6
+    assert flags.size(f"{number}MiB") == number << 20
+    assert flags.size(f"{number}k") == number * 1000
