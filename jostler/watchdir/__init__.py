@@ -1,6 +1,15 @@
 """Which paths may have something: files closed, renamed in or met below some directories."""
 
 from jostler.watchdir.arrivals import Arrival, Arrivals, Counts, How, Pace, ScanReason
-from jostler.watchdir.opening import open_arrivals
+from jostler.watchdir.opening import open_arrivals, scan_once
 
-__all__ = ["Arrival", "Arrivals", "Counts", "How", "Pace", "ScanReason", "open_arrivals"]
+__all__ = [
+    "Arrival",
+    "Arrivals",
+    "Counts",
+    "How",
+    "Pace",
+    "ScanReason",
+    "open_arrivals",
+    "scan_once",
+]

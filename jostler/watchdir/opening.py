@@ -36,18 +36,27 @@ def open_arrivals(
     """
     wanted = Wanted(extensions)
     paths = distinct(roots, wanted)
-    pace = pace or Pace()
-    try:
-        arrivals: Arrivals = _by_inotify(paths, wanted, pace)
-    except (ImportError, OSError) as exc:
-        arrivals = ScanArrivals(paths, wanted, pace, f"no inotify: {exc}")
+    arrivals = _best(paths, wanted, pace or Pace())
     if arrivals.degraded:
         Notices().warn("watch.degraded", why=arrivals.degraded, next="scans")
     return arrivals
 
 
+def _best(paths: tuple[str, ...], wanted: Wanted, pace: Pace) -> Arrivals:
+    try:
+        return _by_inotify(paths, wanted, pace)
+    except OSError as exc:  # watchdog would ask for the same instances
+        return ScanArrivals(paths, wanted, pace, f"no inotify: {exc}")
+    except ImportError as exc:
+        why = f"no inotify: {exc}"
+    try:
+        return _by_watchdog(paths, wanted, pace, why)
+    except (ImportError, OSError) as exc:
+        return ScanArrivals(paths, wanted, pace, f"{why}; no watchdog: {exc}")
+
+
 def _by_inotify(paths: tuple[str, ...], wanted: Wanted, pace: Pace) -> Arrivals:
-    # Imported here: on other systems than Linux neither can be.
+    # Imported here: neither can be on other systems than Linux.
     from inotify_simple import INotify  # noqa: PLC0415
 
     from jostler.watchdir.inotify import InotifyArrivals  # noqa: PLC0415
@@ -58,3 +67,19 @@ def _by_inotify(paths: tuple[str, ...], wanted: Wanted, pace: Pace) -> Arrivals:
     except BaseException:
         kernel.close()
         raise
+
+
+def scan_once(roots: Sequence[str | Path], *, extensions: tuple[str, ...]) -> Arrivals:
+    """Meet all files below `roots` once: no events, one scan, then only what `scan` asks for."""
+    wanted = Wanted(extensions)
+    never = Pace(scan_every_s=float("inf"))
+    return ScanArrivals(distinct(roots, wanted), wanted, never, "one scan was asked for")
+
+
+def _by_watchdog(paths: tuple[str, ...], wanted: Wanted, pace: Pace, why: str) -> Arrivals:
+    # Imported here: it is not needed, and costs threads and memory, where there is inotify.
+    from watchdog.observers import Observer  # noqa: PLC0415
+
+    from jostler.watchdir.observed import WatchdogArrivals  # noqa: PLC0415
+
+    return WatchdogArrivals(paths, wanted, pace, why=why, observer=Observer)

@@ -72,6 +72,10 @@ class Roots:
             self._known[path] = identity
             self._seen.add(path)
 
+    def exists(self, path: str) -> bool:
+        """Say whether a directory stood there at the last look."""
+        return path in self._known
+
     def doubt(self, path: str) -> None:
         """Have the next look list this root: its successor may be given the same inode number."""
         if path in self._known:

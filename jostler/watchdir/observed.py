@@ -1,0 +1,205 @@
+"""Arrivals told by the watchdog library, where there is no inotify of our own.
+
+**Invariant:** its events only make arrivals quicker; scans every few seconds make them certain,
+for it tells nobody of an overflow or of a directory it could not watch.  What its threads report
+is only queued here, and read by the thread that owns the watcher.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from watchdog.events import (
+    DirCreatedEvent,
+    DirMovedEvent,
+    FileClosedEvent,
+    FileCreatedEvent,
+    FileMovedEvent,
+    FileSystemEvent,
+    FileSystemEventHandler,
+)
+
+from jostler.watchdir.arrivals import How, ScanReason
+from jostler.watchdir.gatherer import Gatherer
+from jostler.watchdir.waker import Waker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from watchdog.observers.api import BaseObserver
+
+    from jostler.watchdir.arrivals import Pace
+    from jostler.watchdir.wanted import Wanted
+
+# FileClosedEvent alone would take renames out of the kernel's mask as well.
+EVENTS: list[type[FileSystemEvent]] = [
+    DirCreatedEvent,
+    DirMovedEvent,
+    FileClosedEvent,
+    FileCreatedEvent,
+    FileMovedEvent,
+]
+JOIN_S = 5.0
+
+
+class Report(NamedTuple):
+    """What a thread of the library says: a file, or with `how` None a directory that is new."""
+
+    path: str
+    how: How | None
+
+
+class Reports:
+    """A bounded queue between the library's threads and ours."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._queue: deque[Report] = deque()
+        self._missed = False
+        self.bell = Waker()
+
+    def put(self, path: str, how: How | None) -> None:
+        """Queue a report, or note that there was no room."""
+        if len(self._queue) < self._limit:
+            self._queue.append(Report(path, how))
+        else:
+            self._missed = True
+        self.bell.ring()
+
+    def miss(self) -> None:
+        """Note that something was not reported."""
+        self._missed = True
+        self.bell.ring()
+
+    def take(self) -> tuple[list[Report], bool]:
+        """Empty the queue; tell also whether anything was missed since the last time."""
+        self.bell.hush()
+        missed, self._missed = self._missed, False
+        return [self._queue.popleft() for _ in range(len(self._queue))], missed
+
+
+class _Handler(FileSystemEventHandler):
+    """Queues what happens below one root, under the root's name as it was given."""
+
+    def __init__(self, root: str, wanted: Wanted, reports: Reports) -> None:
+        self._root = root
+        self._real = os.path.realpath(root)
+        self._wanted = wanted
+        self._reports = reports
+
+    def dispatch(self, event: FileSystemEvent) -> None:
+        """Queue one event; an exception here would silence the library for ever."""
+        try:
+            self._report(event)
+        except Exception:  # noqa: BLE001 - see above; a scan makes up for the event
+            self._reports.miss()
+
+    def _report(self, event: FileSystemEvent) -> None:
+        path = os.fsdecode(event.dest_path or event.src_path)
+        below = self._below(path)
+        if below is None or not self._wanted.below(below):
+            return
+        if event.is_directory:
+            self._reports.put(f"{self._root}/{below}", None)
+        elif self._wanted.file(os.path.basename(path)):  # noqa: PTH119 - paths are text here
+            # A creation may be a rename from elsewhere, but also a file just being written.
+            how = How.SCAN if isinstance(event, FileCreatedEvent) else How.EVENT
+            self._reports.put(f"{self._root}/{below}", how)
+
+    def _below(self, path: str) -> str | None:
+        """Tell where below the root a path lies; some systems report it without symbolic links."""
+        for root in (self._root, self._real):
+            if path.startswith(f"{root}/"):
+                return path.removeprefix(f"{root}/")
+        return None
+
+
+class WatchdogArrivals(Gatherer):
+    """Arrivals by one of watchdog's observers.
+
+    Args:
+        why: why inotify is not used, in words.
+        observer: makes an observer; each is used once, a dead one is replaced.
+    """
+
+    def __init__(
+        self,
+        roots: tuple[str, ...],
+        wanted: Wanted,
+        pace: Pace,
+        *,
+        why: str,
+        observer: Callable[[], BaseObserver],
+    ) -> None:
+        super().__init__(roots, wanted, pace)
+        self._why = why
+        self._make_observer = observer
+        self._observer: BaseObserver | None = None
+        self._reports = Reports(pace.buffer_limit)
+        self._held.callback(self._reports.bell.close)
+        self._held.callback(self._stop)
+        self._poller.register(self._reports.bell, select.POLLIN)
+        self._roots.changes()
+        self._start()
+        self.scan(ScanReason.START)
+
+    @property
+    def degraded(self) -> str:
+        """Why scans stand in for events, in words."""
+        return self._why if self._observer else f"{self._why}; watchdog does not start"
+
+    def _watches(self) -> int:
+        return len(self._observer.emitters) if self._observer else 0
+
+    def _gather(self) -> None:
+        reports, missed = self._reports.take()
+        for path, how in reports:
+            if how is None:
+                self._take_in(path)
+            elif how is How.EVENT:
+                self._events += 1
+                self._fit(fits=self._inbox.closed(path))
+            else:
+                self._fit(fits=self._inbox.met(path))
+        if missed:
+            self._fit(fits=False)
+
+    def _look(self) -> None:
+        changes = self._roots.changes()
+        died = self._observer is not None and not _is_alive(self._observer)
+        if not (changes or died or self._observer is None):
+            return
+        if died or any(change.was for change in changes):
+            self._lost += 1
+            self._notices.warn("watch.lost", observer_died=died, next="scan")
+        self._stop()
+        self._start()
+        if self._observer is not None:
+            self.scan(ScanReason.LOST_WATCH if self._lost else ScanReason.APPEARED)
+
+    def _start(self) -> None:
+        observer = self._make_observer()
+        for root in self._roots.paths:
+            if self._roots.exists(root):
+                handler = _Handler(root, self._wanted, self._reports)
+                observer.schedule(handler, root, recursive=True, event_filter=EVENTS)
+        try:
+            observer.start()
+        except OSError as exc:
+            observer.unschedule_all()
+            self._notices.warn("watch.degraded", error=str(exc), next="scans")
+        else:
+            self._observer = observer
+
+    def _stop(self) -> None:
+        observer, self._observer = self._observer, None
+        if observer is not None:
+            observer.stop()
+            observer.join(JOIN_S)
+
+
+def _is_alive(observer: BaseObserver) -> bool:
+    return observer.is_alive() and all(emitter.is_alive() for emitter in observer.emitters)
