@@ -5,7 +5,9 @@ from jostler.schema.compare import Comparison, Relation, compare, merged
 from jostler.schema.datatype import parse_datatype_schema
 from jostler.schema.fields import Field, Fields, Mode, fields_from_api, fields_to_api, to_json
 from jostler.schema.flaw import Flaw, Reason
+from jostler.schema.infer import Inferred, infer
 from jostler.schema.judge import Judge, json_object_flaw
+from jostler.schema.show import render, warnings
 
 __all__ = [
     "INDEX1_FIELDS",
@@ -14,6 +16,7 @@ __all__ = [
     "Field",
     "Fields",
     "Flaw",
+    "Inferred",
     "Judge",
     "Mode",
     "Reason",
@@ -21,9 +24,12 @@ __all__ = [
     "compare",
     "fields_from_api",
     "fields_to_api",
+    "infer",
     "json_object_flaw",
     "merged",
     "parse_datatype_schema",
+    "render",
     "table_schema",
     "to_json",
+    "warnings",
 ]

@@ -131,10 +131,10 @@ class _Differences:
 
 
 def _at_once(found: _Differences) -> str:
-    new = [f"ours adds {', '.join(found.added)}"] if found.added else []
-    relaxed = [f"ours relaxes {', '.join(found.relaxed)}"] if found.relaxed else []
+    new = [f"adds {', '.join(found.added)}"] if found.added else []
+    new += [f"relaxes {', '.join(found.relaxed)}"] if found.relaxed else []
     return (
-        f"{found.missing[0]}: stored has {', '.join(found.missing)}, which ours lacks, while"
-        f" {' and '.join(new + relaxed)}; BigQuery renames and drops no field by loading: keep the"
-        " stored names beside the new ones"
+        f"{', '.join(found.missing)}: stored has this and ours lacks it, while ours"
+        f" {' and '.join(new)}, as after a rename; BigQuery renames and drops no field by loading:"
+        " keep the stored names beside the new ones"
     )

@@ -42,7 +42,7 @@ _NUMBER_RE = re.compile(r"-?(?P<digits>[0-9]+(?:\.[0-9]+)?)(?:[eE](?P<exponent>[
 _WKT_RE = re.compile(
     r"(?:(?:MULTI)?(?:POINT|LINESTRING|POLYGON)|GEOMETRYCOLLECTION|FULLGLOBE)\b", re.IGNORECASE
 )
-_WKB_RE = re.compile(r"(?:[0-9A-Fa-f]{2}){5,}")
+_WKB_RE = re.compile(r"[0-9A-Fa-f]{10,}")
 
 
 def rule(field: Field) -> Rule:
@@ -196,24 +196,27 @@ def _geography(value: Value) -> Flaw | None:
     if found := unclean(value):
         return found
     text = value.strip()
-    good = _WKT_RE.match(text) or _WKB_RE.fullmatch(text) or (text[:1], text[-1:]) == ("{", "}")
+    wkb = len(text) % 2 == 0 and _WKB_RE.fullmatch(text)
+    good = wkb or _WKT_RE.match(text) or (text[:1], text[-1:]) == ("{", "}")
     return None if good else flaw(Reason.BAD_GEOGRAPHY, name, value)
 
 
 def _json(value: Value) -> Flaw | None:
     """Take any value, with duplicate keys even (the first wins), of whole and finite parts."""
-    todo: list[tuple[Value, int]] = [(value, 0)]
+    todo: list[tuple[Value, int]] = [(value, 1)]
     while todo:
         part, depth = todo.pop()
-        if depth > JSON_DEPTH:
-            return flaw(Reason.TOO_DEEP, f"JSON of at most {JSON_DEPTH} levels", part)
         if isinstance(part, str) and (found := unclean(part)):
             return found
         if isinstance(part, bytes) and not math.isfinite(float(part)):
             return flaw(Reason.OUT_OF_RANGE, "JSON with numbers of 64 bits", part)
+        if not isinstance(part, list | tuple):
+            continue
+        if depth > JSON_DEPTH:
+            return flaw(Reason.TOO_DEEP, f"JSON of at most {JSON_DEPTH} levels", part)
         if isinstance(part, list):
             todo += ((item, depth + 1) for item in part)
-        elif isinstance(part, tuple):
+        else:
             todo += ((item, depth + 1) for pair in part for item in pair)
     return None
 
