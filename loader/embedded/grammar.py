@@ -1,0 +1,105 @@
+"""The part of GoogleSQL that is known to mean here what it means in BigQuery.
+
+**Invariant:** a statement that passes `check` consists of these nodes only.
+
+It refuses everything else by name, which is how a wrong answer is kept from being given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from loader.embedded.errors import unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# Class names, so that a class which this version of SQLGlot has not is no error.
+SHAPES = """
+Select From Join Where Group Having Order Ordered Limit Offset Subquery CTE With Qualify Distinct
+Union Except Intersect Values Tuple Table TableAlias Identifier Column Alias Aliases Star Dot Paren
+Literal Null Boolean Var DataType ColumnDef Unnest Window WindowSpec Windows Array Struct PropertyEQ
+Bracket Interval IntervalSpan Parameter Placeholder JSONPath JSONPathRoot JSONPathKey
+JSONPathSubscript AtTimeZone ByteString RawString IgnoreNulls RespectNulls Filter HavingMax
+Insert Update Delete Merge When Whens Schema TruncateTable Lateral Hint WeekStart
+"""
+OPERATORS = """
+And Or Not Xor EQ NEQ GT GTE LT LTE Is In Between Like Escape Exists NullSafeEQ NullSafeNEQ
+Add Sub Mul Div IntDiv Mod Neg BitwiseAnd BitwiseOr BitwiseXor BitwiseNot DPipe Case If Any
+BitwiseLeftShift BitwiseRightShift
+"""
+FUNCTIONS = """
+Count CountIf Sum Avg Min Max AnyValue ArrayAgg GroupConcat LogicalOr LogicalAnd ApproxDistinct
+ApproxQuantiles ArgMax ArgMin Stddev StddevPop StddevSamp Variance VariancePop Corr CovarPop
+CovarSamp RowNumber Rank DenseRank PercentRank CumeDist Ntile Lag Lead FirstValue LastValue NthValue
+PercentileCont
+Cast TryCast Coalesce Nullif Greatest Least SafeDivide
+Abs Ceil Floor Round Trunc Sign Sqrt Pow Exp Ln Log Sin Cos Tan Asin Acos Atan Atan2 Rand IsNan IsInf
+Concat Length Lower Upper Trim Substring StartsWith EndsWith StrPosition Replace Reverse Repeat Pad
+Split RegexpLike RegexpExtract RegexpExtractAll RegexpReplace ToBase64 FromBase64 Hex LowerHex Unhex
+MD5 MD5Digest SHA SHA2 SHA256 Uuid Initcap Left Right ArrayToString
+ArraySize ArrayConcat ArrayReverse GenerateSeries GenerateDateArray
+Date CurrentDate CurrentTimestamp CurrentDatetime CurrentTime DateAdd DateSub DateDiff DateTrunc
+DatetimeAdd DatetimeSub DatetimeDiff DatetimeTrunc TimestampAdd TimestampSub TimestampDiff
+TimestampTrunc Extract UnixSeconds UnixMillis UnixMicros UnixDate DateFromParts Timestamp Datetime
+TsOrDsToDate TsOrDsToTimestamp TsOrDsToDatetime LastDay
+JSONExtract JSONExtractScalar JSONExtractArray JSONValueArray ParseJSON JSONFormat Int64 Float64
+JSONBool String
+"""
+ALLOWED = frozenset(f"{SHAPES} {OPERATORS} {FUNCTIONS}".split())
+# Functions that SQLGlot has no class for, and their DuckDB names.
+ANONYMOUS = {
+    "ARRAY_LENGTH": "len",
+}
+# What a table, a join or a SELECT may carry: a version, a sample, a pivot are none of them.
+CARRIED: dict[type[exp.Expr], frozenset[str]] = {
+    exp.Table: frozenset({"this", "db", "catalog", "alias", "joins"}),
+    exp.Join: frozenset({"this", "side", "kind", "on", "using", "method"}),
+    exp.Select: frozenset(
+        ["with_", "with", "kind", "expressions", "distinct", "from_", "from", "joins", "where", "group", "having", "qualify", "windows", "order", "limit", "offset", "operation_modifiers", "laterals"]
+    ),
+}
+
+
+def check(tree: exp.Expr) -> None:
+    """Hold a statement to the grammar.
+
+    Raises:
+        ApiError: it has a part whose meaning here is not known to be BigQuery's.
+    """
+    for node in tree.walk():
+        if isinstance(node, exp.Anonymous):
+            if str(node.this).upper() not in ANONYMOUS:
+                raise unsupported(f"The function {str(node.this).upper()}")
+        elif type(node).__name__ not in ALLOWED:
+            raise unsupported(f"{type(node).__name__} ({node.sql('bigquery')[:80]})")
+        known = CARRIED.get(type(node))
+        if known is not None:
+            _check_carried(node, known)
+        if isinstance(node, exp.Select):
+            _check_star(node)
+
+
+def _check_carried(node: exp.Expr, known: Iterable[str]) -> None:
+    for key, value in node.args.items():
+        if value and key not in known:
+            raise unsupported(f"{key.rstrip('_').upper()} in {node.sql('bigquery')[:80]}")
+
+
+def _check_star(node: exp.Select) -> None:
+    """Refuse `*` over an array's alias: BigQuery spreads a STRUCT's fields, DuckDB does not."""
+    if not any(isinstance(item, exp.Star) for item in node.expressions):
+        return
+    first = node.args.get("from_") or node.args.get("from")
+    sources = [first.this] if first else []
+    sources += [join.this for join in node.args.get("joins") or []]
+    for source in sources:
+        if isinstance(source, exp.Unnest) and source.args.get("alias"):
+            array = source.expressions[0]
+            scalar = isinstance(array, exp.GenerateSeries | exp.GenerateDateArray) or (
+                isinstance(array, exp.Array) and all(i.is_primitive for i in array.expressions)
+            )
+            if not scalar:
+                raise unsupported("SELECT * over UNNEST (name the columns)")

@@ -1,0 +1,199 @@
+"""Whether a line of NDJSON is a row of a table, and what the row's columns then hold.
+
+**Invariant:** the verdict depends on the line and the schema only; it is written from BigQuery's
+documents and independently of `jostler.schema`, so that each can check the other.
+
+It refuses no file and counts nothing: that is the load job's.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import orjson
+
+from loader.embedded.scalars import Flaw, NumberText, converter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from loader.embedded.fields import Field
+
+Row = dict[str, object]
+MAX_ROW_BYTES = 100 * 2**20  # "Row size", quotas of load jobs
+JSON_INTEGERS = range(-(2**63), 2**64)  # beyond, a JSON column holds a FLOAT64
+
+
+class Repeated(dict[str, object]):
+    """An object in which a key came twice; the first value stands, as in a JSON column."""
+
+    again: str = ""
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    plain = dict(pairs)
+    if len(plain) == len(pairs):
+        return plain
+    first = Repeated()
+    for key, value in pairs:
+        if key in first:
+            first.again = key
+        else:
+            first[key] = value
+    return first
+
+
+def _no_constant(text: str) -> object:
+    raise ValueError(f"{text} is no JSON")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_float=NumberText, parse_constant=_no_constant
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    name: str
+    path: str
+    required: bool
+    convert: Callable[[object], object]
+
+
+class RowJudge:
+    """Judges rows against one schema.
+
+    Args:
+        fields: the table's columns.
+        ignore_unknown: whether fields that the schema has not are dropped (ignoreUnknownValues).
+    """
+
+    def __init__(self, fields: tuple[Field, ...], *, ignore_unknown: bool = False) -> None:
+        self._ignore_unknown = ignore_unknown
+        self._record = self._record_converter(fields, "")
+
+    def row(self, line: bytes) -> Row:
+        """Return the row that `line` holds, keyed by column name, in the form DuckDB reads.
+
+        Raises:
+            Flaw: the line is no row of this table.
+        """
+        if len(line) > MAX_ROW_BYTES:
+            raise Flaw(f"Row size is larger than: {MAX_ROW_BYTES}.")
+        try:
+            # The reader replaces what is not UTF-8 (JobConfigurationLoad.encoding).
+            parsed = _DECODER.decode(line.decode("utf-8", "replace"))
+        except (ValueError, RecursionError) as exc:
+            raise Flaw(f"Parser terminated before end of string: {exc}") from exc
+        if not isinstance(parsed, dict):
+            raise Flaw("Start of array encountered without start of object.")
+        row = self._record(parsed)
+        assert isinstance(row, dict)
+        return row
+
+    def _record_converter(self, fields: tuple[Field, ...], path: str) -> Callable[[object], object]:
+        columns = {field.name: self._column(field, path) for field in fields}
+        folded = {name.lower(): column for name, column in columns.items()}
+        required = tuple(column for column in columns.values() if column.required)
+        arrays = tuple(field.name for field in fields if field.repeated)
+
+        def convert(value: object) -> object:
+            if not isinstance(value, dict):
+                if isinstance(value, list):
+                    raise Flaw(f"Array specified for non-repeated field: {path.rstrip('.')}.")
+                raise Flaw(f"This field: {path.rstrip('.')} is not a record.")
+            if type(value) is Repeated:
+                raise Flaw(f"Multiple definition of field: {path}{value.again}")
+            row: Row = {}
+            for key, item in value.items():
+                column = columns.get(key) or folded.get(key.lower())
+                if column is None:
+                    self._unknown(path + key)
+                elif column.name in row:  # the names differ only by case
+                    raise Flaw(f"Multiple definition of field: {column.path}")
+                else:
+                    row[column.name] = column.convert(item)
+            for column in required:
+                if column.name not in row:
+                    raise Flaw(f"Missing required field: {column.path}.")
+            for name in arrays:
+                if name not in row:
+                    row[name] = []
+            return row
+
+        return convert
+
+    def _unknown(self, name: str) -> None:
+        if not self._ignore_unknown:
+            raise Flaw(f"No such field: {name}.")
+
+    def _column(self, field: Field, path: str) -> _Column:
+        name = path + field.name
+        one = self._one(field, name)
+        if field.repeated:
+            return _Column(field.name, name, required=False, convert=_array(one, name))
+        required = field.mode == "REQUIRED"
+        return _Column(field.name, name, required, _scalar(one, name, required=required))
+
+    def _one(self, field: Field, name: str) -> Callable[[object], object]:
+        if field.type == "RECORD":
+            return self._record_converter(field.fields, f"{name}.")
+        if field.type == "JSON":
+            return _json_text
+        plain = converter(field)
+        return lambda value: plain(value, name)
+
+
+def _scalar(
+    one: Callable[[object], object], name: str, *, required: bool
+) -> Callable[[object], object]:
+    def convert(value: object) -> object:
+        if value is not None:
+            return one(value)
+        if required:
+            raise Flaw(f"Only optional fields can be set to NULL. Field: {name}; Value: NULL")
+        return None
+
+    return convert
+
+
+def _array(one: Callable[[object], object], name: str) -> Callable[[object], object]:
+    def convert(value: object) -> object:
+        if value is None:
+            return []  # the page says null is an empty array; see docs/embedded.md
+        if not isinstance(value, list):
+            raise Flaw(f"Repeated field must be imported as a JSON array. Field: {name}.")
+        if None in value:
+            raise Flaw(f"Only optional fields can be set to NULL. Field: {name}; Value: NULL")
+        return [one(item) for item in value]
+
+    return convert
+
+
+def _json_text(value: object) -> object:
+    """Write a JSON column's value as BigQuery normalises it (its own member order is not kept)."""
+    return orjson.dumps(_plain(value)).decode()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, NumberText):
+        return float(value)
+    if isinstance(value, int) and value not in JSON_INTEGERS:
+        return float(value)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+def encoded(row: Mapping[str, object]) -> bytes:
+    """Write a judged row as one line of the staging file.
+
+    Raises:
+        Flaw: a string holds half of a surrogate pair, which no UTF-8 can.
+    """
+    try:
+        return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError as exc:
+        raise Flaw(f"Invalid Unicode in a string: {exc}") from exc

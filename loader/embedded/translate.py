@@ -1,0 +1,225 @@
+"""GoogleSQL into DuckDB's SQL: names resolved, views opened, rules kept, functions rewritten.
+
+**Invariant:** a statement that comes out reads only tables that it names, and gives what BigQuery
+would give as far as we know; every node of it is one that `grammar` knows.
+
+It refuses everything else by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import sqlglot
+from sqlglot import ErrorLevel, exp
+from sqlglot.errors import SqlglotError
+
+from loader.embedded.catalog import Table, find_table
+from loader.embedded.errors import ApiError, invalid, unsupported
+from loader.embedded.grammar import check
+from loader.embedded.names import DatasetRef, TableRef
+from loader.embedded.outputs import name_outputs
+from loader.embedded.pruning import require_filters
+from loader.embedded.results import columns
+from loader.embedded.rewrites import rewritten
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from loader.embedded.fields import Field
+
+MAX_VIEW_DEPTH = 16  # "Views", limits
+KINDS: dict[type[exp.Expr], str] = {
+    exp.Insert: "INSERT",
+    exp.Update: "UPDATE",
+    exp.Delete: "DELETE",
+    exp.Merge: "MERGE",
+    exp.TruncateTable: "TRUNCATE_TABLE",
+    exp.Create: "CREATE_VIEW",
+    exp.Drop: "DROP",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a query's names and parameters mean.
+
+    Args:
+        project: the project of names without one.
+        dataset: the dataset of names without one, if the query has a default.
+        parameters: DuckDB expressions by name or place.
+    """
+
+    project: str
+    dataset: DatasetRef | None = None
+    parameters: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement, understood: its kind, its DuckDB SQL, and the table that it changes."""
+
+    kind: str
+    sql: str
+    tree: exp.Expr
+    target: Table | None = None
+
+
+def translate(cursor: duckdb.DuckDBPyConnection, sql: str, context: Context) -> Statement:
+    """Understand one GoogleSQL statement.
+
+    Raises:
+        ApiError: it is none, names what is not there, or cannot be done here.
+    """
+    tree = parsed(sql)
+    kind = "SELECT" if isinstance(tree, exp.Query) else KINDS.get(type(tree), "")
+    if not kind:
+        raise unsupported(f"The statement {tree.key.upper()}")
+    if kind in {"CREATE_VIEW", "DROP"}:
+        return Statement(kind, "", tree)
+    resolver = _Resolver(cursor, context)
+    tree = resolver.resolved(tree, 0)
+    require_filters(tree, resolver.tables)
+    if kind == "SELECT":
+        name_outputs(tree)
+    for table in tree.find_all(exp.Table):
+        resolver.place(table)
+    check(tree)
+    tree = rewritten(tree, context.parameters)
+    target = resolver.target(tree)
+    try:
+        text = tree.sql("duckdb", unsupported_level=ErrorLevel.RAISE)
+    except SqlglotError as exc:
+        raise unsupported(str(exc)) from exc
+    return Statement(kind, text, tree, target)
+
+
+def parsed(sql: str) -> exp.Expr:
+    """Parse one GoogleSQL statement.
+
+    Raises:
+        ApiError: it is none, or SQLGlot does not understand it.
+    """
+    try:
+        trees = [tree for tree in sqlglot.parse(sql, read="bigquery") if tree is not None]
+    except SqlglotError as exc:
+        said = str(exc).splitlines()[0] if str(exc) else "cannot be parsed"
+        raise ApiError("invalidQuery", f"Syntax error: {said}") from exc
+    if len(trees) != 1:
+        raise unsupported("A script of several statements" if trees else "An empty query")
+    return trees[0]
+
+
+def describe(cursor: duckdb.DuckDBPyConnection, sql: str, project: str) -> tuple[Field, ...]:
+    """Return the columns of a view's SQL, without holding it to partition filters.
+
+    Raises:
+        ApiError: it is no query.
+    """
+    tree = parsed(sql)
+    if not isinstance(tree, exp.Query):
+        raise invalid("A view must be a query")
+    resolver = _Resolver(cursor, Context(project=project))
+    tree = resolver.resolved(tree, 0)
+    name_outputs(tree)
+    for table in tree.find_all(exp.Table):
+        resolver.place(table)
+    check(tree)
+    return columns(cursor, rewritten(tree, {}).sql("duckdb", unsupported_level=ErrorLevel.RAISE))
+
+
+class _Resolver:
+    """Finds the tables of one statement; `tables` maps the marked nodes to what they are."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, context: Context) -> None:
+        self._cursor = cursor
+        self._context = context
+        self.tables: dict[str, Table] = {}
+
+    def resolved(self, tree: exp.Expr, depth: int) -> exp.Expr:
+        """Mark every table with the one it is, and open every view."""
+        if depth > MAX_VIEW_DEPTH:
+            raise invalid(f"Views are nested too deep: at most {MAX_VIEW_DEPTH} levels")
+        for node in list(tree.find_all(exp.Table)):
+            if node.meta.get("table") or _is_cte(node):
+                continue
+            table = find_table(self._cursor, self._ref(node))
+            if table.view_sql:
+                self._open(node, table, depth)
+            else:
+                key = str(len(self.tables))
+                self.tables[key] = table
+                node.meta["table"] = key
+        return tree
+
+    def _ref(self, node: exp.Table) -> TableRef:
+        if not isinstance(node.this, exp.Identifier):
+            raise unsupported(f"{node.sql('bigquery')[:80]} as a table")
+        parts = [part.name for part in node.parts]
+        parts = [piece for part in parts for piece in part.split(".")]
+        if any("*" in part for part in parts):
+            raise unsupported("A wildcard table")
+        if any(part.upper() == "INFORMATION_SCHEMA" for part in parts):
+            raise unsupported("INFORMATION_SCHEMA")
+        default = self._context.dataset
+        if len(parts) == 1 and default is not None:
+            return TableRef(default.project, default.dataset, parts[0])
+        if len(parts) == 2:  # noqa: PLR2004 - dataset.table
+            project = default.project if default else self._context.project
+            return TableRef(project, *parts)
+        if len(parts) == 3:  # noqa: PLR2004 - project.dataset.table
+            return TableRef(*parts)
+        raise invalid(
+            f'Table "{".".join(parts)}" must be qualified with a dataset (e.g. dataset.table).'
+        )
+
+    def _open(self, node: exp.Table, view: Table, depth: int) -> None:
+        inner = _Resolver(
+            self._cursor, Context(project=view.ref.project)
+        )  # a view's names do not depend on who reads it
+        inner.tables = self.tables
+        query = inner.resolved(parsed(view.view_sql), depth + 1)
+        name_outputs(query)
+        alias = node.args.get("alias") or exp.TableAlias(
+            this=exp.to_identifier(view.ref.table, quoted=True)
+        )
+        subquery = exp.Subquery(this=query, alias=alias, joins=node.args.get("joins"))
+        node.replace(subquery)
+
+    def place(self, node: exp.Table) -> None:
+        """Name the DuckDB table that holds the rows; the BigQuery name becomes the alias."""
+        key = node.meta.get("table")
+        if key is None:
+            return
+        table = self.tables[key]
+        alias = node.args.get("alias")
+        if not alias and not isinstance(node.parent, exp.Insert | exp.Schema):
+            name = exp.to_identifier(table.ref.table, quoted=True)
+            node.set("alias", exp.TableAlias(this=name))
+        node.set("catalog", None)
+        node.set("db", exp.to_identifier("data", quoted=True))
+        node.set("this", exp.to_identifier(table.body["storage"], quoted=True))
+
+    def target(self, tree: exp.Expr) -> Table | None:
+        """Return the table that a statement changes."""
+        if isinstance(tree, exp.Query):
+            return None
+        place = tree.this
+        if isinstance(tree, exp.TruncateTable):
+            place = tree.expressions[0]
+        node = place if isinstance(place, exp.Table) else place.find(exp.Table)
+        assert node is not None
+        return self.tables[node.meta["table"]]
+
+
+def _is_cte(node: exp.Table) -> bool:
+    if len(node.parts) != 1:
+        return False
+    parent: exp.Expr | None = node
+    while parent is not None:
+        found = parent.args.get("with_") or parent.args.get("with")
+        if found and node.name.lower() in {cte.alias.lower() for cte in found.expressions}:
+            return True
+        parent = parent.parent
+    return False
