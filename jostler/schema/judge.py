@@ -25,6 +25,9 @@ class Judge:
 
     The load job has an explicit schema, ignoreUnknownValues=false and maxBadRecords=0.  A judge is
     built in milliseconds, pickles as its columns, and may serve any number of threads.
+
+    Case of names makes no difference to the answer but to the time: keys spelled as the columns
+    are need no slow judge.  For rows that all say `Raw`, give columns that say `Raw`.
     """
 
     __slots__ = ("_fast", "_slow", "fields")

@@ -102,6 +102,8 @@ def _bytes(value: Value, max_length: int | None) -> Flaw | None:
 
 def _integer(value: Value) -> Flaw | None:
     """Take digits, quoted or not; [?] neither `1.0` nor `1e3`."""
+    if isinstance(value, bytes) and len(value) < INT64_DIGITS and value.isdigit():
+        return None  # most numbers are such: this halves the time for an NDT7 row
     literal = _literal(value)
     if literal is None or not _INTEGER_RE.fullmatch(literal):
         return flaw(Reason.WRONG_TYPE, "INTEGER", value)

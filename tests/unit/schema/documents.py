@@ -214,3 +214,30 @@ def _cut(draw: st.DrawFn, _: Fields, document: bytes) -> bytes:
 def _poke(draw: st.DrawFn, _: Fields, document: bytes) -> bytes:
     index = draw(st.integers(0, len(document)))
     return document[:index] + draw(st.binary(min_size=1, max_size=3)) + document[index:]
+
+
+_MOMENT = r"(0001|2020|2021|9999)-(0[1-9]|1[0-3])-(0[1-9]|2[89]|3[0-2])"
+_TICKS = r"([01][0-9]|2[0-4]):[0-6][0-9]:[0-6][0-9](\.[0-9]{1,9})?"
+_FORMS = {
+    "BYTES": r'"[A-Za-z0-9+/_-]{0,6}={0,2}"',
+    "INTEGER": r'"?-?(9223372036854775[0-9]{3}|[0-9]{1,20}|\d{2})(\.0|e1)?"?',
+    "FLOAT": r'"?-?[0-9]{1,3}(\.[0-9]{1,3})?(e[+-]?[0-9]{1,3})?"?|"-?(NaN|Infinity)"',
+    "BOOLEAN": r'"?(?i:[tfyn01]|true|false|yes|no|on|off)"?',
+    "DATE": rf'"{_MOMENT}"',
+    "TIME": rf'"{_TICKS}Z?"',
+    "DATETIME": rf'"{_MOMENT}[T ]{_TICKS}Z?"',
+    "TIMESTAMP": rf'"{_MOMENT}[T ]{_TICKS}(Z| UTC|[+-][0-2][0-9]:[0-6][0-9])?"|-?[0-9]{{9,16}}',
+    "NUMERIC": r'"?-?[0-9]{1,31}(\.[0-9]{1,11})?(e2[0-9])?"?',
+    "BIGNUMERIC": r'"?-?[0-9]{1,41}(\.[0-9]{1,40})?(e3[0-9])?"?',
+    "JSON": r'null|\[null\]|[0-9]{1,3}|"a"|\{"a":(null|1e40[0-9])\}',
+}
+
+
+@st.composite
+def near_misses(draw: st.DrawFn) -> tuple[Fields, bytes]:
+    """Draw one column and a document whose value lies near the border of what it takes."""
+    kind = draw(st.sampled_from(sorted(_FORMS)))
+    mode = draw(st.sampled_from(Mode))
+    literal = draw(st.from_regex(_FORMS[kind], fullmatch=True))
+    value = f"[{literal}]" if mode is Mode.REPEATED else literal
+    return (Field(name="x", type=kind, mode=mode),), f'{{"x":{value}}}'.encode()

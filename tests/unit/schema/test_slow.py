@@ -159,7 +159,8 @@ NESTED = (
         (b'{"ID":"a","ID":"a"}', Reason.DUPLICATE_KEY, "ID"),
         (b'{"ID":"a","id":"a"}', Reason.DUPLICATE_KEY, "id"),
         (b'{"ID":"a:","\\u0049D":"a"}', Reason.DUPLICATE_KEY, "ID"),
-        (b'{"ID":"\\u003a","ID":"\\u003A"}', Reason.DUPLICATE_KEY, "ID"),
+        (b'{"ID":"x","ID":"\\u003a"}', Reason.DUPLICATE_KEY, "ID"),
+        (b'{"ID":"x","ID":"\\u003A"}', Reason.DUPLICATE_KEY, "ID"),
         (b'{"Download":1}', Reason.WRONG_TYPE, "Download"),
         (b'{"Download":[]}', Reason.WRONG_TYPE, "Download"),
         (b'{"Download":{"Samples":{}}}', Reason.WRONG_TYPE, "Download.Samples"),
@@ -183,6 +184,27 @@ def test_a_flaw_says_where_it_is(document: bytes, reason: Reason, field: str) ->
 
     assert flaw is not None
     assert (flaw.reason, flaw.field) == (reason, field)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2021-04-31T00:00:00Z",
+        "2021-06-01T00:00:00+15:00",
+        "2021-02-30T00:00:00",
+        "2021-13-01T00:00:00",
+    ],
+)
+def test_no_moment_outside_the_calendar_is_good(text: str) -> None:
+    """Days that a month does not have and offsets that no zone has are refused."""
+    assert flaw_of(Field(name="x", type="TIMESTAMP"), f'"{text}"') == (Reason.BAD_TIMESTAMP, "x")
+
+
+def test_null_is_no_element_of_an_array_of_json() -> None:
+    """A JSON column takes null, but an array holds none, whatever its elements are."""
+    field = Field(name="x", type="JSON", mode=Mode.REPEATED)
+
+    assert flaw_of(field, "[null]") == (Reason.NULL_ELEMENT, "x[0]")
 
 
 def test_a_flaw_says_what_was_expected_and_found() -> None:
