@@ -360,6 +360,7 @@ class Agent:
         assert self._uploads
         assert self._intake
         started_s = time.monotonic()
+        log.info("agent.stopping", pending=self._intake.pending)
         self._shelf.seal_all(SealReason.SHUTDOWN)
         while self._uploads.pending and not self._abort.is_set() and not self._gives_up(started_s):
             if self._collect():

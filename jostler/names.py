@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 INDEX = "index1"
 REJECTED = "rejected1"
@@ -93,9 +94,11 @@ def check_organization(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class Day:
-    """A day of the years 2000 to 2099, written `yyyy/mm/dd` in paths and `yyyy-mm-dd` in rows."""
+class Day(NamedTuple):
+    """A day of the years 2000 to 2099, written `yyyy/mm/dd` in paths and `yyyy-mm-dd` in rows.
+
+    A tuple, because its hash is asked for with every file.
+    """
 
     date: date
 

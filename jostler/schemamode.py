@@ -70,8 +70,7 @@ def _fits(config: Config, datatype: str, fields: Fields, out: TextIO) -> bool:
     if found.comparison is None:
         out.write(f"{url}: not there yet; the agent will upload it\n")
         return True
-    for line in _differences(found.comparison):
-        out.write(f"{url}: {line}\n")
+    out.writelines(f"{url}: {line}\n" for line in _differences(found.comparison))
     return found.comparison.relation is not Relation.INCOMPATIBLE
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostler.errors import JostlerError, MissingError
-from jostler.names import BUNDLE_SUFFIX, INDEX, REJECTED, BundleName, Kind
+from jostler.names import BUNDLE_SUFFIX, REJECTED, BundleName, Kind
 from jostler.storage import open_storage
 
 if TYPE_CHECKING:
@@ -199,21 +199,23 @@ def _column_problem(storage: Storage, name: BundleName, columns: Any) -> str:  #
     """Return what is wrong with the standard columns, or nothing."""
     if not isinstance(columns, dict) or tuple(columns) != _LINE_KEYS:
         return f"expected the columns {_LINE_KEYS}"
-    archiver = columns["archiver"]
+    archiver, raw = columns["archiver"], columns["raw"]
     if not isinstance(archiver, dict) or tuple(archiver) != _ARCHIVER_KEYS:
         return f"expected archiver to have {_ARCHIVER_KEYS}"
     if not all(isinstance(value, str) and value for value in archiver.values()):
         return "a field of archiver is empty"
-    if columns["date"] != name.day.iso:
-        return f"date {columns['date']!r} is not the bundle's day {name.day.iso}"
-    if archiver["ArchiveURL"] != f"{storage.url}/{name}":
-        return f"ArchiveURL {archiver['ArchiveURL']!r} is not this bundle"
-    if name.datatype not in {INDEX, REJECTED} and name.kind is Kind.DATA:
-        if not archiver["Filename"].startswith(f"{name.day.path}/"):
-            return f"Filename {archiver['Filename']!r} lies in another day"
-    if not isinstance(columns["raw"], dict):
-        return "raw is not an object"
-    return ""
+    day = "" if name.datatype == REJECTED else f"{name.day.path}/"  # its paths may have no day
+    wrong = {
+        f"date {columns['date']!r} is not the bundle's day": columns["date"] != name.day.iso,
+        f"ArchiveURL {archiver['ArchiveURL']!r} is not this bundle": (
+            archiver["ArchiveURL"] != f"{storage.url}/{name}"
+        ),
+        f"Filename {archiver['Filename']!r} lies in another day": (
+            not archiver["Filename"].startswith(day)
+        ),
+        "raw is not an object": not isinstance(raw, dict),
+    }
+    return "; ".join(problem for problem, is_so in wrong.items() if is_so)
 
 
 def _row_problems(
@@ -236,9 +238,11 @@ def _row_problems(
         return problems
     # The file may have had line breaks or a byte order mark, which raw has not; without them,
     # or with the one at its end, its hash can be computed here.
-    for content in (row.raw, row.raw + b"\n"):
-        if len(content) == entry["Size"] and _hash(content) != entry["Hash"]:
-            problems.append(f"Hash {entry['Hash']} is not that of its bytes")
+    problems += [
+        f"Hash {entry['Hash']} is not that of its bytes"
+        for content in (row.raw, row.raw + b"\n")
+        if len(content) == entry["Size"] and _hash(content) != entry["Hash"]
+    ]
     if len(row.raw) > entry["Size"]:
         problems.append(f"raw has {len(row.raw)} bytes, the file had {entry['Size']}")
     return problems

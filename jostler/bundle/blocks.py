@@ -10,6 +10,7 @@ Pure: bytes in, bytes out.
 
 from __future__ import annotations
 
+import io
 import struct
 import zlib
 from typing import NamedTuple
@@ -46,14 +47,15 @@ class BlockWriter:
         self._level = level
         self._pending = bytearray()
         self._pending_line = 1
-        self._parts = [_HEADER]
-        self._written = len(_HEADER)
+        # A BytesIO hands its buffer over without a copy; joined parts would be held twice.
+        self._packed = io.BytesIO()
+        self._packed.write(_HEADER)
         self._crc = 0
 
     @property
     def held_bytes(self) -> int:
         """Bytes in memory: compressed ones and those that wait for their block."""
-        return self._written + len(self._pending)
+        return self._packed.tell() + len(self._pending)
 
     def add(self, row: bytes) -> None:
         """Append one row, its line feed included."""
@@ -67,15 +69,15 @@ class BlockWriter:
         """Return the whole gzip stream; nothing can be added after that."""
         if self._pending:
             self._end_block()
-        trailer = struct.pack("<LL", self._crc, self.plain_bytes & 0xFFFFFFFF)
-        return b"".join([*self._parts, _END, trailer])
+        self._packed.write(_END)
+        self._packed.write(struct.pack("<LL", self._crc, self.plain_bytes & 0xFFFFFFFF))
+        return self._packed.getvalue()
 
     def _end_block(self) -> None:
         plain = bytes(self._pending)
         packed = _deflate(plain, self._level)
-        self.blocks.append(Block(self._pending_line, self._written, len(packed)))
-        self._parts.append(packed)
-        self._written += len(packed)
+        self.blocks.append(Block(self._pending_line, self._packed.tell(), len(packed)))
+        self._packed.write(packed)
         self._crc = isal_zlib.crc32(plain, self._crc)
         self._pending.clear()
         self._pending_line = self.lines + 1

@@ -6,7 +6,6 @@ changes and knows for each of its files the line, and the block that the line li
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -14,16 +13,19 @@ from typing import TYPE_CHECKING
 import orjson
 
 from jostler.bundle.blocks import Block, BlockWriter
+from jostler.bundle.entry import Entries
 from jostler.bundle.row import Archiver, Rejection, instant, row, row_head
 from jostler.names import BundleName, Kind
 from jostler.storage import upload_id
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from jostler.bundle.entry import Entry
 
 
 # What remembering one file takes, beside its compressed row.
-ENTRY_BYTES = 600
+ENTRY_BYTES = 300
 
 
 class SealReason(StrEnum):
@@ -99,12 +101,16 @@ class Attempt:
     """
 
     upload_id: str
-    entries: tuple[Entry, ...]
+    entries: Entries
     blocks: tuple[Block, ...]
 
-    def block_of(self, line: int) -> Block:
-        """Return the block in which a line (from 1) lies."""
-        return self.blocks[bisect_right(self.blocks, line, key=lambda block: block.line) - 1]
+    def lines(self) -> Iterator[tuple[int, Entry, Block]]:
+        """Yield for each line its number (from 1), its file and the block that it lies in."""
+        ends = [block.line for block in self.blocks[1:]]
+        entries = iter(self.entries)
+        for block, end in zip(self.blocks, [*ends, len(self.entries) + 1], strict=True):
+            for line in range(block.line, end):
+                yield line, next(entries), block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +148,7 @@ class OpenBundle:
         self.opened_s = opened_s
         self._head = row_head(header.archiver, header.name.day, header.url)
         self._blocks = BlockWriter(header.level)
-        self._entries: list[Entry] = []
+        self._entries = Entries()
         self._rejections: dict[str, Rejection] = {}
 
     @property
@@ -162,7 +168,7 @@ class OpenBundle:
 
     def row(self, filename: str, raw: bytes) -> bytes:
         """Return the row that a file would make, to learn its size before it is added."""
-        return row(self._head, filename, raw)
+        return row(self._head, orjson.dumps(filename), raw)
 
     def add(self, entry: Entry, line: bytes, rejection: Rejection | None = None) -> None:
         """Append a file's row."""
@@ -179,7 +185,7 @@ class OpenBundle:
             data=data,
             attempt=Attempt(
                 upload_id=upload_id(data),
-                entries=tuple(self._entries),
+                entries=self._entries,
                 blocks=tuple(self._blocks.blocks),
             ),
             rejections=self._rejections,
@@ -189,25 +195,25 @@ class OpenBundle:
 def index_object(header: Header, attempt: Attempt) -> bytes:
     """Return the index object: one row for each row of the data object, in the same order."""
     writer = BlockWriter(header.level)
-    index_url = f"{header.bucket}/{header.index_name}"
-    head = row_head(header.archiver, header.name.day, index_url)
-    for line, entry in enumerate(attempt.entries, 1):
-        block = attempt.block_of(line)
-        raw = orjson.dumps(
-            {
-                "Filename": display(entry.filename),
-                "Size": entry.state.size,
-                "TimeAdded": instant(entry.added_us),
-                "Datatype": header.name.datatype,
-                "Node": header.name.node,
-                "ArchiveURL": header.url,
-                "Line": line,
-                "Hash": entry.hash.hex(),
-                "Offset": block.offset,
-                "Length": block.length,
-            }
+    name = header.name
+    head = row_head(header.archiver, name.day, f"{header.bucket}/{header.index_name}")
+    shared = b'"Datatype":%b,"Node":%b,"ArchiveURL":%b' % (
+        orjson.dumps(name.datatype),
+        orjson.dumps(name.node),
+        orjson.dumps(header.url),
+    )
+    for line, entry, block in attempt.lines():
+        filename = orjson.dumps(display(entry.filename))
+        raw = b'{"Filename":%b,"Size":%d,"TimeAdded":"%b",%b,"Line":%d,"Hash":"%b"' % (
+            filename,
+            entry.state.size,
+            instant(entry.added_us).encode(),
+            shared,
+            line,
+            entry.hash.hex().encode(),
         )
-        writer.add(row(head, display(entry.filename), raw))
+        raw += b',"Offset":%d,"Length":%d}' % (block.offset, block.length)
+        writer.add(row(head, filename, raw))
     return writer.finish()
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from jostler.bundle.entry import Entry, FileState
+    from jostler.bundle.entry import Entries, Entry, FileState
     from jostler.bundle.row import Rejection
     from jostler.storage import Storage
 
@@ -62,6 +62,23 @@ class Outcome:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A bundle whose data and index are durable and whose files can go.
+
+    Attributes:
+        record: the journal's entry; says stored.
+        left: paths of files that the stored attempt does not hold.
+        object_bytes: size of the data object, 0 when it was not sent by this process.
+        started_s: monotonic seconds when the commit began.
+    """
+
+    record: Record
+    left: frozenset[str] = frozenset()
+    object_bytes: int = 0
+    started_s: float
+
+
 @dataclass(slots=True)
 class _Swept:
     """What became of the files of a stored bundle."""
@@ -92,26 +109,64 @@ class Commit:
         self._tries = tries
         self._every_minute = EveryMinute()
 
-    def new(self, bundle: Bundle) -> Outcome:
-        """Commit a bundle that was just sealed.
+    def store(self, job: Bundle | Record) -> Stored | Outcome:
+        """Make a bundle that was just sealed, or that an earlier process left, durable.
+
+        Returns:
+            What `unlink` goes on with; or the outcome at once when the files were given back.
 
         Raises:
             StoppedError: the agent stopped first; the journal, or the spool alone, remembers.
         """
         started_s = time.monotonic()
-        record = Record.of(bundle)
+        if isinstance(job, Record):
+            return self._replay(job, started_s)
+        record = Record.of(job)
         self._insist("journal", record, lambda: self._journal.write(record))
-        return self._upload(record, bundle.data, started_s)
+        return self._upload(record, job.data, started_s)
 
-    def replay(self, record: Record) -> Outcome:
-        """Go on with an entry that an earlier process left.
+    def unlink(self, stored: Stored) -> Outcome:
+        """Unlink the files of a stored bundle that still are what was stored, then forget it.
 
         Raises:
-            StoppedError: the agent stopped first.
+            StoppedError: the agent stopped first; the journal remembers.
         """
-        started_s = time.monotonic()
+        record = stored.record
+        (winner,) = record.attempts
+        swept = self._sweep(winner.entries)
+        undeletable = None
+        if swept.failed:
+            undeletable = record
+            self._say_undeletable(record, swept.failed)
+        else:
+            self._insist("journal", record, lambda: self._journal.remove(record))
+        seconds = time.monotonic() - stored.started_s
+        log.info(
+            "bundle.stored",
+            object=str(record.header.name),
+            files=len(winner.entries),
+            bytes=stored.object_bytes,
+            unlinked=len(swept.gone),
+            changed=len(swept.changed),
+            kept=len(swept.kept),
+            seconds=round(seconds, 3),
+        )
+        return Outcome(
+            header=record.header,
+            stored=True,
+            files=len(winner.entries),
+            object_bytes=stored.object_bytes,
+            gone=frozenset(swept.gone),
+            again=frozenset(swept.changed) | stored.left,
+            kept=swept.kept,
+            undeletable=undeletable,
+            seconds=seconds,
+        )
+
+    def _replay(self, record: Record, started_s: float) -> Stored | Outcome:
+        """Go on with an entry of the journal."""
         if record.stored:
-            return self.unlink(record, started_s=started_s)
+            return Stored(record=record, started_s=started_s)
         name = str(record.header.name)
         found = self._insist(name, record, lambda: self._storage(record).upload_id(name))
         if found is not None:
@@ -125,43 +180,7 @@ class Commit:
             self._insist("journal", record, lambda: self._journal.write(record))
         return self._upload(record, bundle.data, started_s)
 
-    def unlink(
-        self,
-        record: Record,
-        *,
-        started_s: float,
-        object_bytes: int = 0,
-        left: set[str] | frozenset[str] = frozenset(),
-    ) -> Outcome:
-        """Unlink the files of a stored bundle that still are what was stored, then forget it.
-
-        Args:
-            record: an entry that says stored.
-            started_s: monotonic seconds when the commit began.
-            object_bytes: for the outcome.
-            left: paths of files that the stored attempt does not hold.
-        """
-        (winner,) = record.attempts
-        swept = self._sweep(winner.entries)
-        undeletable = None
-        if swept.failed:
-            undeletable = record
-            self._say_undeletable(record, swept.failed)
-        else:
-            self._insist("journal", record, lambda: self._journal.remove(record))
-        return Outcome(
-            header=record.header,
-            stored=True,
-            files=len(winner.entries),
-            object_bytes=object_bytes,
-            gone=frozenset(swept.gone),
-            again=frozenset(swept.changed | left),
-            kept=swept.kept,
-            undeletable=undeletable,
-            seconds=time.monotonic() - started_s,
-        )
-
-    def _upload(self, record: Record, data: bytes, started_s: float) -> Outcome:
+    def _upload(self, record: Record, data: bytes, started_s: float) -> Stored | Outcome:
         name = str(record.header.name)
         metadata = _metadata(record.header, record.attempts[-1])
         try:
@@ -171,7 +190,7 @@ class Commit:
             return self._found(record, found, started_s)
         return self._finish(record, record.attempts[-1], started_s, object_bytes=len(data))
 
-    def _found(self, record: Record, upload_id: str | None, started_s: float) -> Outcome:
+    def _found(self, record: Record, upload_id: str | None, started_s: float) -> Stored | Outcome:
         """Decide what to do when the name is taken: by an attempt of ours, or by another's."""
         for attempt in record.attempts:
             if attempt.upload_id == upload_id:
@@ -187,8 +206,8 @@ class Commit:
 
     def _finish(
         self, record: Record, winner: Attempt, started_s: float, *, object_bytes: int = 0
-    ) -> Outcome:
-        """Store the index, say so, unlink."""
+    ) -> Stored:
+        """Store the index and say so in the journal."""
         index_name = str(record.header.index_name)
         index = index_object(record.header, winner)
         metadata = _metadata(record.header, winner)
@@ -199,22 +218,14 @@ class Commit:
             # A foreign index of our own data should not exist: wait for a person to look.
             again=(TransientError, ConflictError, OSError),
         )
-        left = record.paths - {entry.path for entry in winner.entries}
+        left = record.paths.difference(winner.entries.paths)
         if len(record.attempts) > 1:
             record = record.settled(winner)
             self._insist("journal", record, lambda: self._journal.write(record))
         stored = self._insist("journal", record, lambda: self._journal.mark_stored(record))
-        outcome = self.unlink(stored, started_s=started_s, object_bytes=object_bytes, left=left)
-        log.info(
-            "bundle.stored",
-            object=str(record.header.name),
-            files=outcome.files,
-            bytes=object_bytes,
-            unlinked=len(outcome.gone),
-            changed=len(outcome.again),
-            seconds=round(outcome.seconds, 3),
+        return Stored(
+            record=stored, left=frozenset(left), object_bytes=object_bytes, started_s=started_s
         )
-        return outcome
 
     def _abandon(self, record: Record, started_s: float) -> Outcome:
         """Forget an entry whose data object can no more become ours; its files start afresh."""
@@ -226,7 +237,7 @@ class Commit:
             seconds=time.monotonic() - started_s,
         )
 
-    def _sweep(self, entries: tuple[Entry, ...]) -> _Swept:
+    def _sweep(self, entries: Entries) -> _Swept:
         swept = _Swept()
         for entry in entries:
             path = self._spool + entry.path
@@ -291,11 +302,11 @@ class Commit:
 
 def _metadata(header: Header, attempt: Attempt) -> dict[str, str]:
     """Return what the object itself tells of its rows."""
-    added = [entry.added_us for entry in attempt.entries]
+    first_us, last_us = attempt.entries.span_us
     return {
         "rows": str(len(attempt.entries)),
-        "first-time-added": instant(min(added)),
-        "last-time-added": instant(max(added)),
+        "first-time-added": instant(first_us),
+        "last-time-added": instant(last_us),
         "version": header.archiver.version,
     }
 

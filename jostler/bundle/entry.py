@@ -1,15 +1,18 @@
 """What an agent remembers of a file between reading and unlinking it.
 
 **Invariant:** an entry is never changed; what cannot be told from the file's own state on disk is
-not in it.
+not in it.  A bundle's entries are kept by column: a hundred thousand small files must not take
+more memory to remember than to hold.
 """
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable, Iterator
 
 # A time stamp of a file is one of the kernel's ticks, 10 ms at the longest (CONFIG_HZ=100): a
 # second change within the tick leaves it as it is.
@@ -60,3 +63,44 @@ class Entry(NamedTuple):
         touched_ns = max(self.state.mtime_ns, self.state.ctime_ns)
         racy = self.added_us * 1000 - touched_ns < RACY_NS
         return not racy and FileState.of(status) == self.state
+
+
+class Entries:
+    """The entries of one bundle, in the order of its lines; grows at its end only."""
+
+    __slots__ = ("_hashes", "_numbers", "_paths")
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self._paths: list[str] = []
+        self._numbers = array("Q")
+        self._hashes: list[bytes] = []
+        for entry in entries:
+            self.append(entry)
+
+    def append(self, entry: Entry) -> None:
+        """Add one entry."""
+        self._paths.append(entry.path)
+        self._numbers.extend((*entry.state, entry.added_us))
+        self._hashes.append(entry.hash)
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths, in order."""
+        return self._paths
+
+    @property
+    def span_us(self) -> tuple[int, int]:
+        """When the first and the last file were read, microseconds since 1970."""
+        added_us = self._numbers[4::5]
+        return min(added_us), max(added_us)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __iter__(self) -> Iterator[Entry]:
+        numbers = iter(self._numbers)
+        rows = zip(
+            self._paths, numbers, numbers, numbers, numbers, numbers, self._hashes, strict=True
+        )
+        for path, inode, size, mtime_ns, ctime_ns, added_us, digest in rows:
+            yield Entry(path, FileState(inode, size, mtime_ns, ctime_ns), added_us, digest)

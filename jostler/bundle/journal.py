@@ -16,11 +16,13 @@ import json
 import os
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
+
+import orjson
 
 from jostler.bundle.blocks import Block
 from jostler.bundle.bundle import Attempt, Bundle, Header
-from jostler.bundle.entry import Entry, FileState
+from jostler.bundle.entry import Entries, Entry, FileState
 from jostler.bundle.row import Archiver, Rejection
 from jostler.names import BundleName
 
@@ -64,7 +66,7 @@ class Record:
     @property
     def paths(self) -> set[str]:
         """The paths of all files in any attempt."""
-        return {entry.path for attempt in self.attempts for entry in attempt.entries}
+        return {path for attempt in self.attempts for path in attempt.entries.paths}
 
     def settled(self, winner: Attempt) -> Record:
         """Return the entry that remembers `winner` as the attempt that was stored."""
@@ -111,8 +113,8 @@ class Journal:
         with self._room():
             tmp = self._dir / f"{record.basename}.tmp"
             try:
-                with tmp.open("w", encoding="ascii") as file:
-                    json.dump(_to_json(record), file, separators=(",", ":"))
+                with tmp.open("wb") as file:
+                    file.writelines(_lines(record))
                     file.flush()
                     os.fsync(file.fileno())
                 tmp.rename(self._path(record))
@@ -151,8 +153,9 @@ class Journal:
         found = [p for p in self._dir.iterdir() if p.suffix in {SEALED, STORED}]
         for path in sorted(found):
             try:
-                record = _from_json(json.loads(path.read_bytes()), stored=path.suffix == STORED)
-            except (ValueError, TypeError, KeyError, OSError) as exc:
+                with path.open("rb") as file:
+                    record = _parse(iter(file), stored=path.suffix == STORED)
+            except (ValueError, TypeError, KeyError, StopIteration, OSError) as exc:
                 unreadable.append((path, f"{type(exc).__name__}: {exc}"))
             else:
                 records.append(record)
@@ -190,32 +193,43 @@ class Journal:
             raise
 
 
-def _to_json(record: Record) -> dict[str, Any]:
+def _lines(record: Record) -> Iterator[bytes]:
+    """Write an entry as lines: the header, then each attempt and its files."""
     header = record.header
-    return {
-        "format": FORMAT,
-        "name": str(header.name),
-        "bucket": header.bucket,
-        "archiver": [header.archiver.version, header.archiver.commit],
-        "level": header.level,
-        "attempts": [
-            {
-                "upload_id": attempt.upload_id,
-                "blocks": attempt.blocks,
-                "entries": [
-                    (entry.path, entry.state, entry.added_us, entry.hash.hex())
-                    for entry in attempt.entries
-                ],
-            }
-            for attempt in record.attempts
-        ],
-        "rejections": {
-            path: [r.datatype, r.reason, r.detail, r.field] for path, r in record.rejections.items()
-        },
-    }
+    yield _dumps(
+        {
+            "format": FORMAT,
+            "name": str(header.name),
+            "bucket": header.bucket,
+            "archiver": [header.archiver.version, header.archiver.commit],
+            "level": header.level,
+            "rejections": {
+                path: [r.datatype, r.reason, r.detail, r.field]
+                for path, r in record.rejections.items()
+            },
+        }
+    )
+    for attempt in record.attempts:
+        blocks = [tuple(block) for block in attempt.blocks]
+        yield _dumps({"upload_id": attempt.upload_id, "blocks": blocks})
+        for path, state, added_us, digest in attempt.entries:
+            yield _dumps([path, *state, added_us, digest.hex()])
 
 
-def _from_json(data: dict[str, Any], *, stored: bool) -> Record:
+def _dumps(value: object) -> bytes:
+    try:
+        return orjson.dumps(value) + b"\n"
+    except TypeError:  # a file's name that is no UTF-8: only json writes lone surrogates
+        return json.dumps(value).encode() + b"\n"
+
+
+def _parse(lines: Iterator[bytes], *, stored: bool) -> Record:
+    """Read what `_lines` writes.
+
+    Raises:
+        ValueError, TypeError, KeyError, StopIteration: it is something else.
+    """
+    data = json.loads(next(lines))
     if data["format"] != FORMAT:
         raise ValueError(f"format {data['format']!r}, expected {FORMAT}")
     version, commit = data["archiver"]
@@ -226,20 +240,24 @@ def _from_json(data: dict[str, Any], *, stored: bool) -> Record:
             archiver=Archiver(version=version, commit=commit),
             level=data["level"],
         ),
-        attempts=tuple(
-            Attempt(
-                upload_id=attempt["upload_id"],
-                blocks=tuple(Block(*block) for block in attempt["blocks"]),
-                entries=tuple(
-                    Entry(path, FileState(*state), added_us, bytes.fromhex(digest))
-                    for path, state, added_us, digest in attempt["entries"]
-                ),
-            )
-            for attempt in data["attempts"]
-        ),
+        attempts=tuple(_attempts(lines)),
         rejections={
             path: Rejection(datatype=datatype, reason=reason, detail=detail, field=field)
             for path, (datatype, reason, detail, field) in data["rejections"].items()
         },
         stored=stored,
     )
+
+
+def _attempts(lines: Iterator[bytes]) -> Iterator[Attempt]:
+    entries = Entries()
+    for line in lines:
+        value = json.loads(line)
+        if isinstance(value, dict):
+            entries = Entries()
+            blocks = tuple(Block(*block) for block in value["blocks"])
+            yield Attempt(upload_id=value["upload_id"], entries=entries, blocks=blocks)
+        else:
+            path, inode, size, mtime_ns, ctime_ns, added_us, digest = value
+            state = FileState(inode, size, mtime_ns, ctime_ns)
+            entries.append(Entry(path, state, added_us, bytes.fromhex(digest)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import orjson
@@ -66,21 +67,26 @@ def row_head(archiver: Archiver, day: Day, archive_url: str) -> bytes:
     return orjson.dumps(columns).removesuffix(b'""}}')
 
 
-def row(head: bytes, filename: str, raw: bytes) -> bytes:
+def row(head: bytes, filename: bytes, raw: bytes) -> bytes:
     """Return the whole row, its line feed included.
 
     Args:
         head: what `row_head` returned.
-        filename: relative to the datatype's directory, `2022/09/29/<name>.json`.
+        filename: relative to the datatype's directory, `2022/09/29/<name>.json`, as JSON.
         raw: one JSON object on one line.
     """
-    return b'%b%b},"raw":%b}\n' % (head, orjson.dumps(filename), raw)
+    return b'%b%b},"raw":%b}\n' % (head, filename, raw)
 
 
 def instant(micros: int) -> str:
     """Write microseconds since 1970 as BigQuery's TIMESTAMP takes them."""
     whole, micro = divmod(micros, 1_000_000)
-    return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}.{micro:06d}Z"
+    return f"{_second(whole)}.{micro:06d}Z"
+
+
+@lru_cache(maxsize=16)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def rejected_most(size: int) -> int:

@@ -12,14 +12,15 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jostler.bundle.bundle import Bundle
+from jostler.bundle.commit import Outcome, Stored
 from jostler.bundle.retry import StoppedError, Tries
 from jostler.log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jostler.bundle.commit import Commit, Outcome
+    from jostler.bundle.bundle import Bundle
+    from jostler.bundle.commit import Commit
     from jostler.bundle.journal import Record
 
 log = Log("jostler.uploads")
@@ -106,17 +107,23 @@ class Uploads:
         return not any(thread.is_alive() for thread in self._threads)
 
     def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            try:
-                if isinstance(job, Bundle):
-                    outcome: Outcome | Crash = self._commit.new(job)
-                else:
-                    outcome = self._commit.replay(job)
-            except StoppedError:
-                continue
-            except Exception as exc:  # a thread that dies would be a silent loss
-                log.exception("upload.crashed", bundle=str(job.header.name))
-                outcome = Crash(job, exc)
-            del job  # the bytes of the bundle go before the next job is awaited
-            self._outcomes.put(outcome)
-            self._wake()
+        while self._carry_out(self._jobs.get()):
+            pass
+
+    def _carry_out(self, job: Bundle | Record | None) -> bool:
+        """Commit one job; say whether there may be another."""
+        if job is None:
+            return False
+        try:
+            outcome: Outcome | Crash | Stored = self._commit.store(job)
+            if isinstance(outcome, Stored):
+                job = outcome.record  # the bundle's bytes go before its files are unlinked
+                outcome = self._commit.unlink(outcome)
+        except StoppedError:
+            return True
+        except Exception as exc:  # a thread that dies would be a silent loss
+            log.exception("upload.crashed", bundle=str(job.header.name))
+            outcome = Crash(job, exc)
+        self._outcomes.put(outcome)
+        self._wake()
+        return True

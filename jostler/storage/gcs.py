@@ -170,13 +170,14 @@ def _translated(what: str) -> Iterator[None]:
 def _of_status(what: str, exc: GoogleCloudError) -> StorageError:
     status = int(exc.code or 0)
     message = f"{what}: HTTP {status} {' '.join(str(exc.message).split())[:300]}"
-    reasons = {str(error.get("reason", "")) for error in exc.errors if isinstance(error, dict)}
+    # Errors of uploads carry the server's reason in their text alone.
+    over_quota = any(reason in f"{exc.message} {exc.errors}" for reason in _QUOTA_REASONS)
     error: StorageError
     if isinstance(exc, api.PreconditionFailed):
         error = ConflictError(message)
     elif isinstance(exc, api.NotFound):
         error = MissingError(message)
-    elif status == 429 or reasons & _QUOTA_REASONS:  # noqa: PLR2004 - the HTTP status itself
+    elif status == 429 or over_quota:  # noqa: PLR2004 - the HTTP status itself
         error = QuotaError(message, hint="slower uploads, or a higher quota")
     elif status in {401, 403}:
         hint = "grant roles/storage.objectCreator and roles/storage.objectViewer on the bucket"

@@ -1,0 +1,127 @@
+"""The agent is killed at every step; nothing is lost and nothing is stored twice."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.agent import RunningAgent, arguments, environment, once
+from tests.support.bucket import assert_all_archived, reasons, rows, url_of
+from tests.support.spool import Spool, document
+
+if TYPE_CHECKING:
+    from tests.support.gcs import GcsServer
+
+KILLED = Path(__file__).with_name("killed.py")
+
+
+def run_and_die(steps: int, prefix: Path, argv: list[str]) -> bool:
+    """Run jostler until it has done `steps` steps; say whether it was killed there."""
+    done = subprocess.run(
+        [sys.executable, str(KILLED), str(steps), str(prefix), *argv],
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={**environment(), "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert done.returncode in {0, -signal.SIGKILL}, done.stderr.decode()
+    return done.returncode == -signal.SIGKILL
+
+
+@pytest.mark.slow
+def test_no_file_is_lost_or_stored_twice_wherever_the_agent_dies(tmp_path: Path) -> None:
+    """Die before each rename, link and unlink of a run; a fresh agent completes it."""
+    steps = 0
+    while True:
+        home = tmp_path / str(steps)
+        spool = Spool(home / "spool")
+        bucket = url_of(home / "bucket")
+        spool.write_many(3)
+        spool.write("bad.json", b"{not json", keep=False)
+        argv = arguments(spool, bucket, "-once", "-missed-age", "0s", "-upload-concurrency", "1")
+        killed = run_and_die(steps, home, argv)
+
+        again = once(spool, bucket)
+
+        assert again.returncode == 0, again.stdout
+        assert_all_archived(spool, bucket)
+        assert reasons(bucket) == {"2026/01/02/bad.json": "not-json"}
+        if not killed:
+            break
+        steps += 1
+    assert steps > 25  # schemas, two bundles and four files take at least so many
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("upgraded", [False, True])
+def test_a_file_changed_between_crash_and_restart_is_archived_in_both_states(
+    tmp_path: Path, upgraded: bool
+) -> None:
+    """What was stored stays, what the file became is new; no index row lies about either."""
+    for steps in range(12, 30):
+        home = tmp_path / str(steps)
+        spool = Spool(home / "spool")
+        bucket = url_of(home / "bucket")
+        spool.write_many(3)
+        argv = arguments(spool, bucket, "-once", "-missed-age", "0s", "-upload-concurrency", "1")
+        if not run_and_die(steps, home, argv):
+            break
+        if "2026/01/02/m1.json" in spool.left():
+            spool.write("m1.json", document(99))
+        level = ("-compression-level", "3") if upgraded else ()
+        assert once(spool, bucket, *level).returncode == 0
+        assert_all_archived(spool, bucket)
+        assert {row["raw"]["UUID"][:4] for row in rows(bucket, "foo1")} >= {"u-0-", "u-2-"}
+
+
+@pytest.mark.slow
+def test_random_kills_under_load_lose_nothing(tmp_path: Path) -> None:
+    """An agent that is killed at random while files come, ten times, leaves no gap."""
+    spool = Spool(tmp_path / "spool")
+    bucket = url_of(tmp_path / "bucket")
+    rng = random.Random(20260102)
+    flags = ("-bundle-size-max", "3KB", "-bundle-age-max", "50ms", "-settle-age", "50ms")
+    written = 0
+    for _ in range(10):
+        with RunningAgent(*arguments(spool, bucket, *flags)) as agent:
+            agent.wait_for("agent.started")
+            until = time.monotonic() + rng.random() * 0.4
+            while time.monotonic() < until:
+                spool.write_many(3, first=written)
+                written += 3
+            agent.kill()
+
+    assert once(spool, bucket).returncode == 0
+    assert written > 30
+    assert_all_archived(spool, bucket)
+
+
+@pytest.mark.slow
+def test_random_kills_against_a_real_gcs_server_lose_nothing(
+    tmp_path: Path, gcs: GcsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As above, with uploads that may be cut off on the wire."""
+    gcs.create_bucket("killed")
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", gcs.url)
+    spool = Spool(tmp_path / "spool")
+    rng = random.Random(42)
+    flags = ("-bundle-size-max", "3KB", "-bundle-age-max", "50ms", "-settle-age", "50ms")
+    written = 0
+    for _ in range(6):
+        with RunningAgent(*arguments(spool, "killed", *flags)) as agent:
+            agent.wait_for("agent.started")
+            until = time.monotonic() + rng.random() * 0.4
+            while time.monotonic() < until:
+                spool.write_many(3, first=written)
+                written += 3
+            agent.kill()
+
+    assert once(spool, "killed").returncode == 0
+    assert_all_archived(spool, "killed")
