@@ -122,7 +122,6 @@ class InotifyArrivals(Gatherer):
                 self._lost += 1
                 self._notices.warn("watch.lost", root=root, next="scan when it is there")
             if now:
-                self._enter(root)
                 self.scan(ScanReason.LOST_WATCH if again else ScanReason.APPEARED)
         if changes:
             self._network = network_mounts(self._roots.paths)

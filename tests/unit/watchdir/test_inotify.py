@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import mmap
 import os
 import shutil
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,10 +17,10 @@ from inotify_simple import INotify
 from jostler.watchdir import Arrival, How, Pace, ScanReason, open_arrivals
 from jostler.watchdir.inotify import InotifyArrivals
 from jostler.watchdir.wanted import Wanted
+from jostler.watchdir.watches import Watches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.unit.watchdir.conftest import Reader, Watch
 
@@ -223,6 +225,13 @@ def test_a_directory_moved_in_is_read_and_watched(reader: Reader, root: Path) ->
     assert reader.until_linked() == [("2026/01/02/b.json", EVENT)]
 
 
+def kernel_watches(reader: Reader) -> int:
+    """Ask the kernel how many watches there are (proc(5))."""
+    assert isinstance(reader.arrivals, InotifyArrivals)
+    fdinfo = Path(f"/proc/self/fdinfo/{reader.arrivals._inotify.fileno()}")
+    return fdinfo.read_text().count("inotify wd:")
+
+
 def test_a_directory_moved_out_is_forgotten(reader: Reader, root: Path) -> None:
     """Its watches would go on reporting files under paths where they are not."""
     (root / "2026/01/02").mkdir(parents=True)
@@ -231,6 +240,7 @@ def test_a_directory_moved_out_is_forgotten(reader: Reader, root: Path) -> None:
 
     (root / "2026").rename(root.parent / "out")
     reader.until_linked()
+    assert reader.arrivals.counts.watches == kernel_watches(reader) == 1
     (root / "2026/01/02").mkdir(parents=True)
     (root / "2026/01/02/a.json").touch()
     reader.until_linked()
@@ -240,20 +250,61 @@ def test_a_directory_moved_out_is_forgotten(reader: Reader, root: Path) -> None:
     assert reader.arrivals.counts.watches == 4
 
 
-def test_directories_that_change_places_are_both_watched(reader: Reader, root: Path) -> None:
+def rename_thrice(root: Path) -> None:
+    (root / "a").rename(root / "c")
+    (root / "b").rename(root / "a")
+    (root / "c").rename(root / "b")
+
+
+def exchange(root: Path) -> None:
+    here, both = -100, 2  # AT_FDCWD, RENAME_EXCHANGE: two renames, of which each undoes a watch
+    names = (os.fsencode(root / name) for name in "ab")
+    assert ctypes.CDLL(None).renameat2(here, next(names), here, next(names), both) == 0
+
+
+@pytest.mark.parametrize("change", [rename_thrice, exchange])
+def test_directories_that_change_places_are_both_watched(
+    reader: Reader, root: Path, change: Callable[[Path], None]
+) -> None:
     """Renames that follow each other before anybody reads leave each path its own directory."""
     for name in ("a/x", "b/x"):
         (root / name).mkdir(parents=True)
     reader.until_linked()
 
-    (root / "a").rename(root / "c")
-    (root / "b").rename(root / "a")
-    (root / "c").rename(root / "b")
+    change(root)
     reader.until_linked()
     (root / "a/x/1.json").touch()
     (root / "b/x/2.json").touch()
 
     assert set(reader.until_linked()) == {("a/x/1.json", EVENT), ("b/x/2.json", EVENT)}
+
+
+def test_a_directory_renamed_onto_another_takes_its_place(reader: Reader, root: Path) -> None:
+    """One path has one watch, though two directories had the name."""
+    for name in ("a", "b"):
+        (root / name).mkdir()
+    reader.until_linked()
+
+    (root / "a").rename(root / "b")
+    (root / "b" / "1.json").touch()
+    reader.until_linked()
+    (root / "b" / "2.json").touch()
+
+    assert reader.until_linked() == [("b/2.json", EVENT)]
+    assert reader.arrivals.counts.watches == 2
+
+
+def test_everything_is_watched_before_the_first_scan(root: Path) -> None:
+    """What comes while the first scan works through a backlog is an event, and comes first."""
+    (root / "a/b").mkdir(parents=True)
+    (root / "a/1.json").touch()
+    with open_arrivals([root], extensions=(".json",)) as arrivals:
+        assert arrivals.counts.watches == 3
+        (root / "a/b/2.json").touch()
+
+        assert arrivals.take(1) == [(f"{root}/a/b/2.json", EVENT)]
+        assert arrivals.take(1) == [(f"{root}/a/1.json", SCAN)]
+        assert arrivals.scanning
 
 
 def test_a_directory_that_comes_back_is_watched_again(reader: Reader, root: Path) -> None:
@@ -364,6 +415,17 @@ def test_a_new_directory_larger_than_the_buffer_is_reported_whole(watch: Watch, 
     reader.arrivals.take(0)
     assert reader.arrivals.waiting == 10
     assert {a.path for a in reader.until_seen(names)} == names
+
+
+def test_only_a_root_may_be_a_link(tmp_path: Path) -> None:
+    """A directory that is replaced by a link between our two looks at it is not watched."""
+    (tmp_path / "link").symlink_to(tmp_path)
+    with INotify() as kernel:
+        watches = Watches(kernel)
+        with pytest.raises(NotADirectoryError):
+            watches.add(f"{tmp_path}/link", follow=False)
+        watches.add(f"{tmp_path}/link", follow=True)
+        assert list(watches.paths.values()) == [f"{tmp_path}/link"]
 
 
 class Scarce(INotify):
