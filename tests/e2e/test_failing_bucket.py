@@ -46,7 +46,7 @@ def name_of(bucket: Storage) -> str:
 
 
 @pytest.mark.parametrize(
-    ("fault", "error_class"),
+    "case",
     [
         (Fault(status=503), "TransientError"),
         (Fault(status=429), "QuotaError"),
@@ -61,9 +61,10 @@ def name_of(bucket: Storage) -> str:
 )
 @pytest.mark.parametrize("what", ["foo1/", "index1/"])
 def test_an_upload_that_fails_is_tried_again(
-    tmp_path: Path, proxy: FaultyServer, bucket: Storage, fault: Fault, error_class: str, what: str
+    tmp_path: Path, proxy: FaultyServer, bucket: Storage, case: tuple[Fault, str], what: str
 ) -> None:
     """Whatever the error, and whether or not the work was done, each file ends up stored once."""
+    fault, error_class = case
     spool = Spool(tmp_path / "spool")
     spool.write_many(4)
     assert once(spool, name_of(bucket), gcs_url=proxy.url).returncode == 0  # the schemas

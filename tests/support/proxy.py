@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import http.client
+import json
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Self
@@ -59,7 +61,8 @@ class FaultyServer:
     def __post_init__(self) -> None:
         self.url = f"http://127.0.0.1:{self.port}"
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), self._handler())
+        handler = type("Handler", (_Handler,), {"proxy": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), handler)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self._thread.start()
@@ -69,76 +72,21 @@ class FaultyServer:
         with self._lock:
             self.seen.append(f"{method} {path}")
             for fault in self.faults:
-                if fault.times and method in {fault.method, method * (not fault.method)}:
-                    if fault.path in path:
-                        fault.times -= 1
-                        return fault
+                meant = fault.method in {"", method} and fault.path in path
+                if fault.times and meant:
+                    fault.times -= 1
+                    return fault
         return None
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        proxy = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def handle_any(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                fault = proxy.fault_for(self.command, self.path)
-                if fault and fault.delay_s:
-                    time.sleep(fault.delay_s)
-                if fault and not fault.after and (fault.status or not fault.delay_s):
-                    self.fail(fault)
-                    return
-                upstream = http.client.HTTPConnection("127.0.0.1", proxy.upstream_port, timeout=30)
-                headers = {k: v for k, v in self.headers.items() if k.lower() != "host"}
-                upstream.request(self.command, self.path, body, headers)
-                answer = upstream.getresponse()
-                content = answer.read()
-                upstream.close()
-                if fault and fault.after:
-                    self.fail(fault)
-                    return
-                self.send_response(answer.status)
-                for name, value in answer.getheaders():
-                    if name.lower() not in HOP_BY_HOP:
-                        self.send_header(name, value)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def fail(self, fault: Fault) -> None:
-                if not fault.status:
-                    self.close_connection = True
-                    self.connection.close()
-                    return
-                content = (
-                    b'{"error":{"code":%d,"message":"made to fail","errors":[{"reason":"%b"}]}}'
-                    % (fault.status, fault.reason.encode())
-                )
-                self.send_response(fault.status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = handle_any
-
-            def handle(self) -> None:
-                try:
-                    super().handle()
-                except (OSError, ValueError):  # the connection was dropped on purpose
-                    self.close_connection = True
-
-            def finish(self) -> None:
-                try:
-                    super().finish()
-                except (OSError, ValueError):
-                    return
-
-            def log_message(self, *args: object) -> None:
-                """Say nothing."""
-
-        return Handler
+    def forward(self, handler: _Handler, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+        """Let the real server do the work."""
+        upstream = http.client.HTTPConnection("127.0.0.1", self.upstream_port, timeout=30)
+        headers = {k: v for k, v in handler.headers.items() if k.lower() != "host"}
+        upstream.request(handler.command, handler.path, body, headers)
+        answer = upstream.getresponse()
+        content = answer.read()
+        upstream.close()
+        return answer.status, answer.getheaders(), content
 
     def __enter__(self) -> Self:
         return self
@@ -152,3 +100,59 @@ class FaultyServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection of a client; `proxy` is set by the server."""
+
+    protocol_version = "HTTP/1.1"
+    proxy: FaultyServer
+
+    def handle_any(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        fault = self.proxy.fault_for(self.command, self.path)
+        if fault and fault.delay_s:
+            time.sleep(fault.delay_s)
+        if fault and not fault.after and (fault.status or not fault.delay_s):
+            self.fail(fault)
+            return
+        status, headers, content = self.proxy.forward(self, body)
+        if fault and fault.after:
+            self.fail(fault)
+            return
+        self.answer(status, headers, content)
+
+    def fail(self, fault: Fault) -> None:
+        if not fault.status:
+            self.close_connection = True
+            self.connection.close()
+            return
+        error = {"code": fault.status, "message": "made to fail"}
+        content = json.dumps({"error": {**error, "errors": [{"reason": fault.reason}]}})
+        self.answer(fault.status, [("Content-Type", "application/json")], content.encode())
+
+    def answer(self, status: int, headers: list[tuple[str, str]], content: bytes) -> None:
+        self.send_response(status)
+        for name, value in headers:
+            if name.lower() not in HOP_BY_HOP:
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def handle(self) -> None:
+        try:
+            super().handle()
+        except (OSError, ValueError):  # the connection was dropped on purpose
+            self.close_connection = True
+
+    def finish(self) -> None:
+        with suppress(OSError, ValueError):
+            super().finish()
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
+
+
+for _method in ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD"):
+    setattr(_Handler, f"do_{_method}", _Handler.handle_any)
