@@ -1,0 +1,247 @@
+"""Bundles: whatever arrives is in exactly one of them, in order, below the limits."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jostler.bundle import (
+    Archiver,
+    Bundle,
+    Entry,
+    FileState,
+    Journal,
+    Limits,
+    Put,
+    Record,
+    Rejection,
+    SealReason,
+    Shelf,
+    Stamp,
+    content_hash,
+)
+from jostler.bundle.bundle import index_object
+from jostler.bundle.entry import Entries
+from jostler.bundle.row import one_line
+from jostler.names import Day, Place
+from tests.support.spool import document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STAMP = Stamp(
+    bucket="gs://bkt",
+    place=Place(data_dir="autoload/v1", organization="", experiment="exp"),
+    node="node1",
+    archiver=Archiver(version="jostler@1.2.3", commit="abc"),
+    level=2,
+)
+DAY = Day(date(2026, 1, 2))
+numbers = st.integers(0, 2**63 - 1)
+entries = st.builds(
+    Entry,
+    path=st.text(min_size=1).map(lambda text: f"foo1/2026/01/02/{text}"),
+    state=st.builds(FileState, numbers, numbers, numbers, numbers),
+    added_us=st.integers(0, 4 * 10**15),
+    hash=st.one_of(st.just(b""), st.binary(min_size=16, max_size=16)),
+)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.s = 0.0
+
+    def monotonic_s(self) -> float:
+        return self.s
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def shelf(sealed: list[Bundle], clock: Clock, **limits: int) -> Shelf:
+    return Shelf(
+        STAMP,
+        Limits(max_bytes=limits.get("max_bytes", 10_000), max_age_s=3600),
+        memory_max=limits.get("memory_max", 10**9),
+        sealed=sealed.append,
+        monotonic_s=clock.monotonic_s,
+        now=clock.now,
+    )
+
+
+def entry(number: int, content: bytes) -> Entry:
+    path = f"foo1/2026/01/02/m{number}.json"
+    return Entry(path, FileState(number, len(content), 1, 1), 10**15, content_hash(content))
+
+
+@given(st.lists(st.integers(0, 2000), max_size=40), st.integers(1500, 9000))
+def test_any_arrivals_end_in_one_bundle_each_in_order(sizes: list[int], most: int) -> None:
+    """No line is lost, none is twice, and no bundle of several lines is over the limit."""
+    sealed: list[Bundle] = []
+    held = shelf(sealed, Clock(), max_bytes=most)
+    taken = []
+    for number, size in enumerate(sizes):
+        content = document(number, size=size)
+        put = held.add("foo1", DAY, entry(number, content), content)
+        assert put in {Put.ADDED, Put.TOO_BIG}
+        if put is Put.ADDED:
+            taken.append(json.loads(content))
+    held.seal_all(SealReason.SHUTDOWN)
+
+    rows = [gzip.decompress(bundle.data) for bundle in sealed]
+    assert [json.loads(line)["raw"] for part in rows for line in part.splitlines()] == taken
+    assert all(len(part) <= most for part in rows)
+    assert len({str(bundle.header.name) for bundle in sealed}) == len(sealed)
+
+
+def test_names_differ_although_the_clock_stands_still() -> None:
+    """Two bundles opened in the same microsecond must not collide."""
+    sealed: list[Bundle] = []
+    held = shelf(sealed, Clock(), max_bytes=400)
+    for number in range(5):
+        held.add("foo1", DAY, entry(number, b"{}"), b'{"UUID":"%s"}' % (b"x" * 100))
+    held.seal_all(SealReason.SHUTDOWN)
+    created = [bundle.header.name.created for bundle in sealed]
+    assert created == sorted(set(created))
+    assert created[1] - created[0] == timedelta(microseconds=1)
+
+
+def test_a_bundle_is_sealed_when_its_first_file_is_old_enough() -> None:
+    """Age counts from the first file, and the shelf says when it will look again."""
+    sealed: list[Bundle] = []
+    clock = Clock()
+    held = shelf(sealed, clock)
+    held.add("foo1", DAY, entry(1, b"{}"), b"{}")
+    clock.s = 3000
+    held.add("foo1", DAY, entry(2, b"{}"), b"{}")
+    assert held.seal_aged() == 600
+    assert not sealed
+    clock.s = 3600
+    assert held.seal_aged() is None
+    assert len(sealed[0].attempt.entries) == 2
+
+
+def test_the_shelf_says_when_there_is_no_room_and_seals_the_largest() -> None:
+    """What finds no room stays on disk until a sealed bundle is released."""
+    sealed: list[Bundle] = []
+    held = shelf(sealed, Clock(), max_bytes=10_000, memory_max=5_000)
+    number = 0
+    content = document(1, size=1000)
+    while held.add("foo1", DAY, entry(number, content), content) is Put.ADDED:
+        number += 1
+        assert held.held_bytes <= 5_000
+    assert len(sealed) == 1
+    held.release(sealed[0].held_bytes)
+    assert held.held_bytes == 0
+    assert held.add("foo1", DAY, entry(number, content), content) is Put.ADDED
+
+
+@given(st.lists(entries, max_size=20))
+def test_entries_come_out_as_they_went_in(some: list[Entry]) -> None:
+    """Kept by column, read by row."""
+    assert list(Entries(some)) == some
+
+
+def test_index_rows_follow_the_data_rows() -> None:
+    """Same order, and what a reader needs to fetch one row."""
+    sealed: list[Bundle] = []
+    held = shelf(sealed, Clock(), max_bytes=10**7)
+    contents = [document(number, size=2000) for number in range(400)]
+    for number, content in enumerate(contents):
+        held.add("foo1", DAY, entry(number, content), content)
+    held.seal_all(SealReason.SHUTDOWN)
+    (bundle,) = sealed
+
+    plain = gzip.decompress(index_object(bundle.header, bundle.attempt))
+    rows = [json.loads(line) for line in plain.splitlines()]
+
+    assert [row["raw"]["Line"] for row in rows] == list(range(1, 401))
+    assert [row["raw"]["Filename"] for row in rows] == [
+        f"2026/01/02/m{number}.json" for number in range(400)
+    ]
+    assert len({row["raw"]["Offset"] for row in rows}) > 1
+    assert rows[0] == {
+        "date": "2026-01-02",
+        "archiver": {
+            "Version": "jostler@1.2.3",
+            "GitCommit": "abc",
+            "ArchiveURL": f"gs://bkt/{bundle.header.index_name}",
+            "Filename": "2026/01/02/m0.json",
+        },
+        "raw": {
+            "Filename": "2026/01/02/m0.json",
+            "Size": len(contents[0]),
+            "TimeAdded": "2001-09-09T01:46:40.000000Z",
+            "Datatype": "foo1",
+            "Node": "node1",
+            "ArchiveURL": f"gs://bkt/{bundle.header.name}",
+            "Line": 1,
+            "Hash": content_hash(contents[0]).hex(),
+            "Offset": bundle.attempt.blocks[0].offset,
+            "Length": bundle.attempt.blocks[0].length,
+        },
+    }
+
+
+@given(st.binary())
+def test_one_line_loses_nothing_but_line_breaks(content: bytes) -> None:
+    """And a byte order mark at the start."""
+    line = one_line(content)
+    assert b"\n" not in line
+    assert b"\r" not in line
+    assert line == content.removeprefix(b"\xef\xbb\xbf").replace(b"\r", b"").replace(b"\n", b"")
+
+
+def test_the_journal_gives_back_what_was_written(tmp_path: Path) -> None:
+    """Every attempt, entry, block and reason, names that are no UTF-8 included."""
+    sealed: list[Bundle] = []
+    held = shelf(sealed, Clock(), max_bytes=10**6)
+    why = Rejection(datatype="foo1", reason="name", detail="odd é", field="a.b")
+    odd = Entry("foo1/2026/01/02/\udcff.json", FileState(1, 2, 3, 4), 5, b"")
+    held.add("rejected1", DAY, odd, b"{}", why)
+    for number in range(10):
+        held.add("rejected1", DAY, entry(number, b"{}"), b"{}", why)
+    held.seal_all(SealReason.SHUTDOWN)
+    journal = Journal(tmp_path)
+    lock = journal.open()
+    assert lock
+    with lock:
+        record = Record.of(sealed[0]).with_attempt(sealed[0].attempt)
+        journal.write(record)
+        ((found,), unreadable) = journal.load()
+        assert _plain(found) == _plain(record)
+        assert not unreadable
+        stored = journal.mark_stored(found)
+        assert journal.load()[0][0].stored
+        journal.remove(stored)
+        assert journal.load() == ([], [])
+
+
+def test_only_one_agent_holds_a_journal(tmp_path: Path) -> None:
+    """The lock ends with the process that holds it."""
+    first = Journal(tmp_path).open()
+    assert first
+    with first:
+        assert Journal(tmp_path).open() is None
+    second = Journal(tmp_path).open()
+    assert second
+    second.close()
+
+
+def test_a_journal_entry_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """It is neither skipped in silence nor the end of the others."""
+    (tmp_path / "x.sealed").write_text("{}")
+    (tmp_path / "y.stored").write_text("")
+    records, unreadable = Journal(tmp_path).load()
+    assert records == []
+    assert [path.name for path, _ in unreadable] == ["x.sealed", "y.stored"]
+
+
+def _plain(record: Record) -> object:
+    attempts = [(a.upload_id, list(a.entries), a.blocks) for a in record.attempts]
+    return record.header, attempts, record.rejections, record.stored
