@@ -1,15 +1,18 @@
 """Measure the judge: `python -m bench.judge [schema.json file.json...]`.
 
-Without arguments documents of NDT7's shape and size (24 KB) and flat ones (1 KiB) are made up.
-Measured on one core of a 2-core virtual machine, CPython 3.11, msgspec 0.22:
+Without arguments documents like NDT7's (20 KB, more and shorter numbers) and flat ones (0.9 KB) are
+made up.  Measured on one core of a shared 2-core virtual machine, CPython 3.11, msgspec 0.22, MB/s:
 
-    NDT7 24 KB, as Go writes it     accepted by the fast judge   520 MB/s   47 us each
-    NDT7 24 KB, white space, order  accepted, colons counted     430 MB/s
-    NDT7 24 KB, slow judge alone                                  17 MB/s
-    flat 1 KiB                      accepted by the fast judge   430 MB/s  2.4 us each
+                                       80 real NDT7 rows   made-up NDT7   flat
+    compact, as Go writes it           500-520             345            275 (3.3 us each)
+    white space, so colons are counted 375-390             250            225 (4.0 us each)
+    slow judge alone                   38                  42             40
+    orjson, any JSON object            460-475             335            570
+    typed decoder without any limits   890
 
-Where the time of the first row goes: decode 3/4, of which the bounds of integers are an eighth;
-writing the row again to see whether a duplicate key was dropped 1/4; comparing bytes nothing.
+Of the time of a compact row decoding is two thirds (limits of integers an eighth of that, patterns
+of timestamps a twentieth), and writing it again to see whether a duplicate key was dropped a third;
+comparing the bytes costs nothing.  Counting quotation marks instead would cost twice the colons.
 """
 
 from __future__ import annotations

@@ -74,6 +74,11 @@ def test_additions_are_appended_at_each_level() -> None:
     assert found == (record(A, B), A, B)
 
 
+def test_a_relaxed_field_stays_relaxed() -> None:
+    """REQUIRED becomes NULLABLE by a merge, and a stored NULLABLE stays what it is."""
+    assert merged((REQUIRED_A,), (A,)) == (A,)
+
+
 @settings(max_examples=200, deadline=None)
 @given(documents.fields(), documents.fields())
 def test_what_is_merged_is_ours_and_holds_the_stored(stored: Fields, ours: Fields) -> None:

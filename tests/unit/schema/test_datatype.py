@@ -144,6 +144,7 @@ def test_names_that_differ_in_case_are_one_name() -> None:
         b"[]",
         b"1" * 5_000,
         b"null",
+        b'[{"name":"a","type":"STRING","maxLength":1e999}]',
     ],
     ids=lambda data: repr(data[:12]),
 )

@@ -69,6 +69,12 @@ def test_what_no_table_can_hold_is_reported(content: str) -> None:
     assert any("a.json: " in line for line in infer(of(content)).problems)
 
 
+def test_objects_nested_deeper_than_bigquery_goes_are_reported() -> None:
+    """Fourteen levels fit below raw, the fifteenth is a problem."""
+    assert not infer(of('{"x":' * 15 + "1" + "}" * 15)).problems
+    assert infer(of('{"x":' * 16 + "1" + "}" * 16)).problems
+
+
 def test_types_left_open_are_noted() -> None:
     """A field that is only null, an empty array or an empty object gets a type and a note."""
     found = infer(of('{"n":null,"l":[],"o":{}}'))

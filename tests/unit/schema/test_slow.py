@@ -200,6 +200,14 @@ def test_no_moment_outside_the_calendar_is_good(text: str) -> None:
     assert flaw_of(Field(name="x", type="TIMESTAMP"), f'"{text}"') == (Reason.BAD_TIMESTAMP, "x")
 
 
+def test_only_ascii_letters_have_a_case() -> None:
+    """A Kelvin sign is no k, though Python lowers it to one."""
+    flaw = Judge((Field(name="k", type="STRING"),)).flaw('{"\u212a":1}'.encode())
+
+    assert flaw is not None
+    assert flaw.reason is Reason.UNKNOWN_FIELD
+
+
 def test_null_is_no_element_of_an_array_of_json() -> None:
     """A JSON column takes null, but an array holds none, whatever its elements are."""
     field = Field(name="x", type="JSON", mode=Mode.REPEATED)
