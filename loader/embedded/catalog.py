@@ -16,21 +16,26 @@ from loader.embedded import fields as columns_of
 from loader.embedded.columns import definition, literal, quoted, stored_type
 from loader.embedded.datasets import etag_of, find_dataset, now_ms
 from loader.embedded.errors import already_exists, invalid, not_found, unsupported
-from loader.embedded.names import TableRef
 from loader.embedded.store import Resources
 
 if TYPE_CHECKING:
     import duckdb
 
     from loader.embedded.fields import Field
+    from loader.embedded.names import TableRef
     from loader.embedded.wire import Json
 
-SETTABLE = frozenset(
-    ["friendlyName", "description", "labels", "schema", "timePartitioning", "clustering", "requirePartitionFilter", "view"]
-)
-GIVEN_BY_SERVER = frozenset(
-    ["kind", "etag", "id", "selfLink", "tableReference", "creationTime", "lastModifiedTime", "numRows", "numBytes", "location", "type", "numLongTermBytes", "numTimeTravelPhysicalBytes", "numPhysicalBytes", "numActiveLogicalBytes", "numTotalLogicalBytes", "numLongTermLogicalBytes", "numTotalPhysicalBytes", "numPartitions"]
-)
+_SETTABLE = """
+friendlyName description labels schema timePartitioning clustering requirePartitionFilter
+view
+"""
+SETTABLE = frozenset(_SETTABLE.split())
+_GIVEN_BY_SERVER = """
+kind etag id selfLink tableReference creationTime lastModifiedTime numRows numBytes location
+type numLongTermBytes numTimeTravelPhysicalBytes numPhysicalBytes numActiveLogicalBytes
+numTotalLogicalBytes numLongTermLogicalBytes numTotalPhysicalBytes numPartitions
+"""
+GIVEN_BY_SERVER = frozenset(_GIVEN_BY_SERVER.split())
 PARTITION_TYPES = frozenset({"DATE", "TIMESTAMP", "DATETIME"})
 MAX_CLUSTERING = 4
 

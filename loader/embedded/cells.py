@@ -113,21 +113,23 @@ def _one(field: Field, value: object, how: Stamps) -> object:
 
 
 def _text(value: object, how: Stamps, *, is_instant: bool) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case float():
-            return _float(value)
-        case Decimal():
-            return f"{value.normalize():f}" if value else "0"
-        case bytes() | bytearray():
-            return base64.b64encode(value).decode()
-        case datetime():
-            return _instant(value, how) if is_instant else value.isoformat()
-        case date() | time():
-            return value.isoformat()
-        case _:
-            return str(value)
+    if isinstance(value, datetime):
+        return _instant(value, how) if is_instant else value.isoformat()
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(value).decode()
+    return _number(value)
+
+
+def _number(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _float(value)
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}" if value else "0"
+    return str(value)
 
 
 def _float(value: float) -> str:

@@ -42,7 +42,7 @@ FROM_DUCKDB = {
     "timestamp": "DATETIME",
     "date": "DATE",
     "time": "TIME",
-    '"null"': "INTEGER",  # an untyped NULL is INT64
+    "null": "INTEGER",  # an untyped NULL is INT64
     **dict.fromkeys(
         ("tinyint", "smallint", "integer", "bigint", "hugeint"), "INTEGER"
     ),  # what does not fit INT64 is refused when it is rendered
@@ -119,7 +119,7 @@ def _scalar(name: str, kind: Any) -> str:  # noqa: ANN401 - as above
         scale = dict(kind.children)["scale"]
         return "NUMERIC" if scale <= NUMERIC_SCALE else "BIGNUMERIC"
     try:
-        return FROM_DUCKDB[kind.id]
+        return FROM_DUCKDB[kind.id.strip('"').lower()]
     except KeyError:
         raise unsupported(f"Type {kind} of result column {name}") from None
 

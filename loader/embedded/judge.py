@@ -62,6 +62,50 @@ class _Column:
     convert: Callable[[object], object]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Record:
+    """Converts objects of one record; `folded` finds a column by its name in lower case."""
+
+    path: str
+    columns: dict[str, _Column]
+    folded: dict[str, _Column]
+    required: tuple[_Column, ...]
+    arrays: tuple[str, ...]
+    ignore_unknown: bool
+
+    def convert(self, value: object) -> object:
+        if not isinstance(value, dict):
+            raise self._no_record(value)
+        if type(value) is Repeated:
+            raise Flaw(f"Multiple definition of field: {self.path}{value.again}")
+        row: Row = {}
+        for key, item in value.items():
+            column = self.columns.get(key) or self.folded.get(key.lower())
+            if column is None:
+                if not self.ignore_unknown:
+                    raise Flaw(f"No such field: {self.path}{key}.")
+            elif column.name in row:  # the names differ only by case
+                raise Flaw(f"Multiple definition of field: {column.path}")
+            else:
+                row[column.name] = column.convert(item)
+        self._complete(row)
+        return row
+
+    def _complete(self, row: Row) -> None:
+        for column in self.required:
+            if column.name not in row:
+                raise Flaw(f"Missing required field: {column.path}.")
+        for name in self.arrays:
+            if name not in row:
+                row[name] = []
+
+    def _no_record(self, value: object) -> Flaw:
+        name = self.path.rstrip(".")
+        if isinstance(value, list):
+            return Flaw(f"Array specified for non-repeated field: {name}.")
+        return Flaw(f"This field: {name} is not a record.")
+
+
 class RowJudge:
     """Judges rows against one schema.
 
@@ -95,39 +139,14 @@ class RowJudge:
 
     def _record_converter(self, fields: tuple[Field, ...], path: str) -> Callable[[object], object]:
         columns = {field.name: self._column(field, path) for field in fields}
-        folded = {name.lower(): column for name, column in columns.items()}
-        required = tuple(column for column in columns.values() if column.required)
-        arrays = tuple(field.name for field in fields if field.repeated)
-
-        def convert(value: object) -> object:
-            if not isinstance(value, dict):
-                if isinstance(value, list):
-                    raise Flaw(f"Array specified for non-repeated field: {path.rstrip('.')}.")
-                raise Flaw(f"This field: {path.rstrip('.')} is not a record.")
-            if type(value) is Repeated:
-                raise Flaw(f"Multiple definition of field: {path}{value.again}")
-            row: Row = {}
-            for key, item in value.items():
-                column = columns.get(key) or folded.get(key.lower())
-                if column is None:
-                    self._unknown(path + key)
-                elif column.name in row:  # the names differ only by case
-                    raise Flaw(f"Multiple definition of field: {column.path}")
-                else:
-                    row[column.name] = column.convert(item)
-            for column in required:
-                if column.name not in row:
-                    raise Flaw(f"Missing required field: {column.path}.")
-            for name in arrays:
-                if name not in row:
-                    row[name] = []
-            return row
-
-        return convert
-
-    def _unknown(self, name: str) -> None:
-        if not self._ignore_unknown:
-            raise Flaw(f"No such field: {name}.")
+        return _Record(
+            path=path,
+            columns=columns,
+            folded={name.lower(): column for name, column in columns.items()},
+            required=tuple(column for column in columns.values() if column.required),
+            arrays=tuple(field.name for field in fields if field.repeated),
+            ignore_unknown=self._ignore_unknown,
+        ).convert
 
     def _column(self, field: Field, path: str) -> _Column:
         name = path + field.name

@@ -30,9 +30,12 @@ if TYPE_CHECKING:
     from loader.embedded.wire import Json
 
 FORMAT = "NEWLINE_DELIMITED_JSON"
-KEYS = frozenset(
-    ["sourceUris", "schema", "destinationTable", "createDisposition", "writeDisposition", "sourceFormat", "autodetect", "maxBadRecords", "ignoreUnknownValues", "schemaUpdateOptions", "timePartitioning", "clustering", "encoding", "destinationTableProperties"]
-)
+_KEYS = """
+sourceUris schema destinationTable createDisposition writeDisposition sourceFormat
+autodetect maxBadRecords ignoreUnknownValues schemaUpdateOptions timePartitioning clustering
+encoding destinationTableProperties
+"""
+KEYS = frozenset(_KEYS.split())
 ADDITION = "ALLOW_FIELD_ADDITION"
 RELAXATION = "ALLOW_FIELD_RELAXATION"
 

@@ -25,6 +25,29 @@ _SCALAR = (
     "CASE WHEN json_type(j, p) IN ('OBJECT', 'ARRAY', 'NULL') THEN NULL "
     "ELSE json_extract_string(j, p) END"
 )
+_SCALARS = (
+    "CASE WHEN json_type(j, p) = 'ARRAY' AND len(list_filter(CAST(json_extract(j, p) AS JSON[]), "
+    "lambda e: json_type(e) IN ('OBJECT', 'ARRAY'))) = 0 THEN "
+    "CAST(json_extract(j, p) AS VARCHAR[]) END"
+)
+_TO_JSON = (
+    "CASE WHEN typeof(x) IN ('JSON', 'VARCHAR', 'BIGINT', 'INTEGER', 'BOOLEAN', 'DATE') "
+    "THEN CAST(to_json(x) AS VARCHAR) ELSE error('TO_JSON_STRING of ' || typeof(x) || "
+    "' is not supported by the embedded BigQuery') END"
+)
+_INSTANT_TEXT = (
+    _FRACTION.format("strftime(CAST(x AS TIMESTAMP), '%Y-%m-%d %H:%M:%S.%f')") + " || '+00'"
+)
+
+
+def _json_as(types: str, value: str, noun: str) -> tuple[str, str]:
+    """Return the overload that takes a value out of a JSON of these types only."""
+    said = f"error('The provided JSON input is not {noun}')"
+    return (
+        "j JSON",
+        f"CASE WHEN json_type(j) IN ({types}) THEN {value} WHEN j IS NOT NULL THEN {said} END",
+    )
+
 
 # name → overloads: (parameters, body).  Conversion rules: "Conversion functions: CAST".
 MACROS: dict[str, list[tuple[str, str]]] = {
@@ -38,11 +61,7 @@ MACROS: dict[str, list[tuple[str, str]]] = {
         ("x DOUBLE", _FLOAT_TEXT),
         (f"x {N}", "regexp_replace(CAST(x AS VARCHAR), '\\.?0+$', '')"),
         ("x TIMESTAMP", _FRACTION.format("strftime(x, '%Y-%m-%d %H:%M:%S.%f')")),
-        (
-            "x TIMESTAMPTZ",
-            _FRACTION.format("strftime(CAST(x AS TIMESTAMP), '%Y-%m-%d %H:%M:%S.%f')")
-            + " || '+00'",
-        ),
+        ("x TIMESTAMPTZ", _INSTANT_TEXT),
         (
             "x TIME",
             _FRACTION.format("strftime(DATE '2000-01-01' + x, '%H:%M:%S.%f')"),
@@ -56,8 +75,10 @@ MACROS: dict[str, list[tuple[str, str]]] = {
         (f"x {N}", "CAST(round(x) AS BIGINT)"),
         (
             "x VARCHAR",
-            f"CASE WHEN x IS NULL THEN NULL WHEN {_INT_TEXT} THEN CAST(x AS BIGINT) "
-            "ELSE error('Bad int64 value: ' || x) END",
+            (
+                f"CASE WHEN x IS NULL THEN NULL WHEN {_INT_TEXT} THEN CAST(x AS BIGINT) "
+                "ELSE error('Bad int64 value: ' || x) END"
+            ),
         ),
     ],
     "bq_safe_int64": [
@@ -73,8 +94,10 @@ MACROS: dict[str, list[tuple[str, str]]] = {
         ("x BIGINT", "x <> 0"),
         (
             "x VARCHAR",
-            "CASE WHEN x IS NULL THEN NULL WHEN lower(x) IN ('true', 'false') THEN "
-            "lower(x) = 'true' ELSE error('Bad bool value: ' || x) END",
+            (
+                "CASE WHEN x IS NULL THEN NULL WHEN lower(x) IN ('true', 'false') THEN "
+                "lower(x) = 'true' ELSE error('Bad bool value: ' || x) END"
+            ),
         ),
     ],
     "bq_safe_bool": [
@@ -132,8 +155,10 @@ MACROS: dict[str, list[tuple[str, str]]] = {
     "bq_item": [
         (
             "l, i",
-            "CASE WHEN i < 0 OR i >= len(l) THEN error('Array index ' || i || "
-            "' is out of bounds') ELSE list_extract(l, i + 1) END",
+            (
+                "CASE WHEN i < 0 OR i >= len(l) THEN error('Array index ' || i || "
+                "' is out of bounds') ELSE list_extract(l, i + 1) END"
+            ),
         )
     ],
     "bq_safe_item": [("l, i", "CASE WHEN i >= 0 THEN list_extract(l, i + 1) END")],
@@ -141,8 +166,10 @@ MACROS: dict[str, list[tuple[str, str]]] = {
         ("s VARCHAR, p BIGINT", f"substr(s, {_SAME_PLACE})"),
         (
             "s VARCHAR, p BIGINT, n BIGINT",
-            "CASE WHEN n < 0 THEN error('Third argument in SUBSTR() cannot be negative') "
-            f"ELSE substr(s, {_SAME_PLACE}, n) END",
+            (
+                "CASE WHEN n < 0 THEN error('Third argument in SUBSTR() cannot be negative') "
+                f"ELSE substr(s, {_SAME_PLACE}, n) END"
+            ),
         ),
     ],
     "bq_length": [("x VARCHAR", "length(x)"), ("x BLOB", "octet_length(x)")],
@@ -157,53 +184,16 @@ MACROS: dict[str, list[tuple[str, str]]] = {
             "CASE WHEN json_type(j, p) = 'ARRAY' THEN CAST(json_extract(j, p) AS JSON[]) END",
         ),
     ],
-    "bq_json_value_array": [
-        (
-            "j, p",
-            "CASE WHEN json_type(j, p) = 'ARRAY' THEN CAST(json_extract(j, p) AS VARCHAR[]) END",
-        ),
-    ],
-    "bq_json_int64": [
-        (
-            "j JSON",
-            "CASE WHEN json_type(j) IN ('BIGINT', 'UBIGINT') THEN CAST(j AS BIGINT) WHEN j IS NULL "
-            "THEN NULL ELSE error('The provided JSON input is not an integer') END",
-        )
-    ],
-    "bq_json_float64": [
-        (
-            "j JSON",
-            "CASE WHEN json_type(j) IN ('BIGINT', 'UBIGINT', 'DOUBLE') THEN CAST(j AS DOUBLE) "
-            "WHEN j IS NULL THEN NULL ELSE error('The provided JSON input is not a number') END",
-        )
-    ],
-    "bq_json_bool": [
-        (
-            "j JSON",
-            "CASE WHEN json_type(j) = 'BOOLEAN' THEN CAST(j AS BOOLEAN) WHEN j IS NULL "
-            "THEN NULL ELSE error('The provided JSON input is not a boolean') END",
-        )
-    ],
+    "bq_json_value_array": [("j, p", _SCALARS)],
+    "bq_json_int64": [_json_as("'BIGINT', 'UBIGINT'", "CAST(j AS BIGINT)", "an integer")],
+    "bq_json_float64": [_json_as("'BIGINT', 'UBIGINT', 'DOUBLE'", "CAST(j AS DOUBLE)", "a number")],
+    "bq_json_bool": [_json_as("'BOOLEAN'", "CAST(j AS BOOLEAN)", "a boolean")],
     "bq_json_string": [
-        (
-            "j JSON",
-            "CASE WHEN json_type(j) = 'VARCHAR' THEN json_extract_string(j, '$') WHEN j IS NULL "
-            "THEN NULL ELSE error('The provided JSON input is not a string') END",
-        ),
-        (
-            "x TIMESTAMPTZ",
-            _FRACTION.format("strftime(CAST(x AS TIMESTAMP), '%Y-%m-%d %H:%M:%S.%f')")
-            + " || '+00'",
-        ),
+        _json_as("'VARCHAR'", "json_extract_string(j, '$')", "a string"),
+        ("x TIMESTAMPTZ", _INSTANT_TEXT),
         ("x DATE", "CAST(x AS VARCHAR)"),
     ],
-    "bq_to_json_string": [
-        ("x JSON", "CAST(x AS VARCHAR)"),
-        ("x VARCHAR", "CAST(to_json(x) AS VARCHAR)"),
-        ("x BIGINT", "CAST(to_json(x) AS VARCHAR)"),
-        ("x BOOLEAN", "CAST(to_json(x) AS VARCHAR)"),
-        ("x DATE", "CAST(to_json(x) AS VARCHAR)"),
-    ],
+    "bq_to_json_string": [("x", _TO_JSON)],
     **{
         f"bq_unix_{unit}": [("t TIMESTAMPTZ", f"CAST(floor(epoch_us(t) / {micros}) AS BIGINT)")]
         for unit, micros in (("seconds", 1_000_000), ("millis", 1_000), ("micros", 1))

@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from loader.embedded.errors import invalid
-from loader.embedded.wire import Json
+
+if TYPE_CHECKING:
+    from loader.embedded.wire import Json
 
 MAX_ID = 1024
 JOB_ID = re.compile(r"[A-Za-z0-9_-]{1,1024}")  # JobReference: letters, digits, _ and -

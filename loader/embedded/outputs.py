@@ -11,7 +11,7 @@ from sqlglot import exp
 
 
 def name_outputs(tree: exp.Expr) -> None:
-    """Name columns without an alias: a path by its last part, anything else `f0_`, `f1_`, …"""
+    """Name columns without an alias: a path by its last part, anything else `f0_`, `f1_`, …."""
     for select in _outermost(tree):
         anonymous = 0
         named = []
@@ -40,7 +40,7 @@ def _outermost(tree: exp.Expr) -> list[exp.Select]:
 
 def _path_name(item: exp.Expr) -> str:
     if isinstance(item, exp.Column):
-        return item.name
+        return str(item.name)
     if isinstance(item, exp.Dot):
-        return item.expression.name
+        return str(item.expression.name)
     return ""

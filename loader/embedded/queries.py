@@ -31,12 +31,17 @@ if TYPE_CHECKING:
     from loader.embedded.results import Results
     from loader.embedded.store import Store
 
-KEYS = frozenset(
-    ["query", "useLegacySql", "queryParameters", "parameterMode", "defaultDataset", "destinationTable", "createDisposition", "writeDisposition", "priority", "useQueryCache", "maximumBytesBilled", "flattenResults", "allowLargeResults"]
-)
-REQUEST_ONLY = frozenset(
-    ["kind", "maxResults", "timeoutMs", "dryRun", "formatOptions", "location", "requestId", "labels", "jobCreationMode", "preserveNulls"]
-)
+_KEYS = """
+query useLegacySql queryParameters parameterMode defaultDataset destinationTable
+createDisposition writeDisposition priority useQueryCache maximumBytesBilled flattenResults
+allowLargeResults
+"""
+KEYS = frozenset(_KEYS.split())
+_REQUEST_ONLY = """
+kind maxResults timeoutMs dryRun formatOptions location requestId labels jobCreationMode
+preserveNulls
+"""
+REQUEST_ONLY = frozenset(_REQUEST_ONLY.split())
 TIMEOUT_MS = 10_000  # of jobs.query and jobs.getQueryResults
 
 

@@ -7,6 +7,7 @@ It refuses forms of a function for which no faithful rewriting is known.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import sqlglot
@@ -21,8 +22,11 @@ ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
 WHOLE_UNITS = frozenset({"DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"})
 BOUNDARY_UNITS = WHOLE_UNITS | {"MONTH", "QUARTER", "YEAR"}
 TRUNC_UNITS = BOUNDARY_UNITS | {"WEEK", "ISOWEEK", "WEEK(MONDAY)", "WEEK(SUNDAY)"}
-PLAIN_PARTS = frozenset(["YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "DAYOFYEAR", "ISOYEAR"])
-FORMAT_CODES = frozenset("YmdHMSFTjybBaAIp%")
+FRACTIONS = {"MILLISECOND": exp.Literal.number(1000), "MICROSECOND": exp.Literal.number(1_000_000)}
+PLAIN_PARTS = frozenset(
+    ["YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "DAYOFYEAR", "ISOYEAR"]
+)
+FORMAT_CODES = frozenset("YmdHMSjybBaAIp%")
 
 
 def call(name: str, *args: exp.Expr) -> exp.Anonymous:
@@ -99,6 +103,7 @@ def _cast(node: exp.Expr) -> exp.Expr:
         exp.DataType.Type.BIGINT: f"bq_{safe}int64",
         exp.DataType.Type.BOOLEAN: f"bq_{safe}bool",
         exp.DataType.Type.VARBINARY: "bq_bytes",
+        exp.DataType.Type.BINARY: "bq_bytes",
     }
     if isinstance(node.this, exp.Literal) and node.this.is_int:
         return node
@@ -173,13 +178,16 @@ def _timestamp_diff(node: exp.Expr) -> exp.Expr:
 
 def _date_diff(node: exp.Expr) -> exp.Expr:
     """Count boundaries; weeks begin on Sunday in GoogleSQL and on Monday in DuckDB."""
-    unit = _unit(node, BOUNDARY_UNITS | {"WEEK", "ISOWEEK", "WEEK(MONDAY)"})
+    unit = _unit(node, BOUNDARY_UNITS | {"WEEK", "WEEK(SUNDAY)", "ISOWEEK", "WEEK(MONDAY)"})
     since, until = node.args["expression"], node.this
-    if unit == "WEEK":
-        day = "CAST(:x AS DATE) + 1"
-        since, until = duck(day, x=since), duck(day, x=until)
-    part = "week" if "WEEK" in unit else unit
-    return call("date_diff", exp.Literal.string(part), since, until)
+    if "WEEK" not in unit:
+        return call("date_diff", exp.Literal.string(unit), since, until)
+    monday = "CAST(:x AS DATE)" if unit in {"ISOWEEK", "WEEK(MONDAY)"} else "CAST(:x AS DATE) + 1"
+    weeks = [
+        call("date_trunc", exp.Literal.string("week"), duck(monday, x=x)) for x in (since, until)
+    ]
+    days = call("date_diff", exp.Literal.string("day"), *weeks)
+    return exp.Paren(this=exp.IntDiv(this=days, expression=exp.Literal.number(7)))
 
 
 def _unit(node: exp.Expr, known: frozenset[str]) -> str:
@@ -210,20 +218,25 @@ def _trunc(kind: str) -> Callable[[exp.Expr], exp.Expr]:
 def _extract(node: exp.Expr) -> exp.Expr:
     """Take a part: weeks and days of the week by GoogleSQL's count, fractions alone."""
     part = node.this.sql("bigquery").upper()
-    forms = {
-        "DAYOFWEEK": "extract('dow' FROM :x) + 1",
-        "WEEK": "CAST(strftime(:x, '%U') AS BIGINT)",
-        "ISOWEEK": "extract('week' FROM :x)",
-        "MILLISECOND": "extract('millisecond' FROM :x) % 1000",
-        "MICROSECOND": "extract('microsecond' FROM :x) % 1000000",
-        "DATE": "CAST(:x AS DATE)",
-        "TIME": "CAST(:x AS TIME)",
-    }
+    value = node.args["expression"]
     if part in PLAIN_PARTS:
-        forms[part] = f"extract('{part.lower()}' FROM :x)"
-    if part not in forms:
-        raise unsupported(f"EXTRACT of {part}")
-    return duck(forms[part], x=node.args["expression"])
+        return _part(part.lower(), value)
+    if part in FRACTIONS:
+        return exp.Mod(this=_part(part.lower(), value), expression=FRACTIONS[part].copy())
+    if part == "DAYOFWEEK":
+        return exp.Paren(this=exp.Add(this=_part("dow", value), expression=exp.Literal.number(1)))
+    if part == "WEEK":
+        sunday = call("strftime", value, exp.Literal.string("%U"))
+        return exp.cast(sunday, exp.DataType.Type.BIGINT)
+    if part == "ISOWEEK":
+        return _part("week", value)
+    if part in {"DATE", "TIME"}:
+        return exp.cast(value.copy(), part)
+    raise unsupported(f"EXTRACT of {part}")
+
+
+def _part(part: str, value: exp.Expr) -> exp.Expr:
+    return call("date_part", exp.Literal.string(part), value)
 
 
 def _wrapped(sql: str) -> Callable[[exp.Expr], exp.Expr]:
@@ -234,6 +247,54 @@ def _wrapped(sql: str) -> Callable[[exp.Expr], exp.Expr]:
         return duck(sql, x=inner)
 
     return rule
+
+
+def _codes(node: exp.Expr) -> set[str]:
+    """Return the elements of a format, by their letters.
+
+    Raises:
+        ApiError: one of them is not known to mean the same in both.
+    """
+    text = node.args.get("format")
+    if not isinstance(text, exp.Literal):
+        raise unsupported("A format that is no literal")
+    codes = {pair[1:] for pair in re.findall("%.?", text.name)}
+    if not codes <= FORMAT_CODES:
+        raise unsupported(f"The format {text.name!r}")
+    return codes
+
+
+def _format(node: exp.Expr) -> exp.Expr:
+    """Format in UTC, or in the zone that is given."""
+    _codes(node)
+    zone = node.args.get("zone")
+    value = node.this
+    if zone is not None:
+        value = exp.AtTimeZone(this=value.this.copy(), zone=zone.copy())
+    return call("strftime", exp.cast(value.copy(), "TIMESTAMP"), node.args["format"])
+
+
+def _parse(kind: str) -> Callable[[exp.Expr], exp.Expr]:
+    """Parse a text whose format names a whole date; BigQuery's defaults are other than DuckDB's."""
+
+    def rule(node: exp.Expr) -> exp.Expr:
+        if not _codes(node) >= {"Y", "m", "d"} or node.args.get("zone"):
+            raise unsupported("Parsing by a format without %Y, %m and %d, or with a time zone")
+        return exp.cast(call("strptime", node.this, node.args["format"]), kind)
+
+    return rule
+
+
+def _from_unix(node: exp.Expr) -> exp.Expr:
+    scale = node.args.get("scale")
+    names = {"0": "seconds", "3": "millis", "6": "micros"}
+    return call(f"bq_timestamp_{names[scale.name if scale else '0']}", node.this)
+
+
+def _last_day(node: exp.Expr) -> exp.Expr:
+    if node.args.get("unit"):
+        raise unsupported("LAST_DAY of another part than MONTH")
+    return call("last_day", node.this)
 
 
 def _approx_quantiles(node: exp.Expr) -> exp.Expr:
@@ -328,6 +389,13 @@ RULES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.DateAdd: _wrapped("CAST(:x AS DATE)"),
     exp.DateSub: _wrapped("CAST(:x AS DATE)"),
     exp.Extract: _extract,
+    exp.TimeToStr: _format,
+    exp.StrToDate: _parse("DATE"),
+    exp.StrToTime: _parse("TIMESTAMPTZ"),
+    exp.ParseDatetime: _parse("TIMESTAMP"),
+    exp.UnixToTime: _from_unix,
+    exp.LastDay: _last_day,
+    exp.TsOrDsToTime: lambda node: exp.cast(exp.cast(node.this, "TIMESTAMP"), "TIME"),
     exp.UnixSeconds: _macro("bq_unix_seconds"),
     exp.UnixMillis: _macro("bq_unix_millis"),
     exp.UnixMicros: _macro("bq_unix_micros"),

@@ -173,7 +173,7 @@ def _time(value: object, name: str) -> object:
 
 def _is_time(text: str) -> bool:
     found = TIME.fullmatch(text)
-    return bool(found) and found[1] < "24" and found[2] < "60" and found[3] < "60"
+    return found is not None and found[1] < "24" and found[2] < "60" and found[3] < "60"
 
 
 def _datetime(value: object, name: str) -> object:

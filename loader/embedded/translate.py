@@ -85,14 +85,22 @@ def translate(cursor: duckdb.DuckDBPyConnection, sql: str, context: Context) -> 
         name_outputs(tree)
     for table in tree.find_all(exp.Table):
         resolver.place(table)
+    text = _duckdb(tree, context.parameters)
+    return Statement(kind, text, tree, resolver.target(tree))
+
+
+def _duckdb(tree: exp.Expr, parameters: dict[str, str]) -> str:
+    """Write a resolved statement for DuckDB.
+
+    Raises:
+        ApiError: it has a part that cannot be written so that it means the same.
+    """
     check(tree)
-    tree = rewritten(tree, context.parameters)
-    target = resolver.target(tree)
     try:
-        text = tree.sql("duckdb", unsupported_level=ErrorLevel.RAISE)
-    except SqlglotError as exc:
+        return rewritten(tree, parameters).sql("duckdb", unsupported_level=ErrorLevel.RAISE)
+    except (SqlglotError, ValueError, TypeError, KeyError, AttributeError) as exc:
+        # SQLGlot fails in many ways on what it does not expect; none of them is an answer.
         raise unsupported(str(exc)) from exc
-    return Statement(kind, text, tree, target)
 
 
 def parsed(sql: str) -> exp.Expr:
@@ -125,8 +133,7 @@ def describe(cursor: duckdb.DuckDBPyConnection, sql: str, project: str) -> tuple
     name_outputs(tree)
     for table in tree.find_all(exp.Table):
         resolver.place(table)
-    check(tree)
-    return columns(cursor, rewritten(tree, {}).sql("duckdb", unsupported_level=ErrorLevel.RAISE))
+    return columns(cursor, _duckdb(tree, {}))
 
 
 class _Resolver:
