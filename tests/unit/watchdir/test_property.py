@@ -66,7 +66,7 @@ def snapshot(base: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(happens=steps, buffer_limit=st.sampled_from([3, 1_000]))
 def test_each_file_is_reported_after_its_last_change(
     happens: list[tuple[str, str, str | None]], buffer_limit: int

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jostler.watchdir import Pace
+from jostler.watchdir import Pace, open_arrivals
 from jostler.watchdir.scanning import ScanArrivals
 from jostler.watchdir.waker import Waker
 from jostler.watchdir.wanted import Wanted
@@ -84,6 +84,41 @@ def test_a_wake_before_the_wait_ends_it_once(arrivals: Arrivals, wait: Wait) -> 
     arrivals.wake()
     assert timed(wait, arrivals, LONG_S) < SOON_S
     assert timed(wait, arrivals, 0.1) >= 0.1
+
+
+def wait_for(arrivals: Arrivals, timeout_s: float) -> None:
+    arrivals.wait(timeout_s)
+
+
+def test_a_wait_ends_when_a_link_is_due(watch: Watch, root: Path) -> None:
+    """No descriptor tells of a creation that nobody closes."""
+    arrivals = watch(Pace(hint_after_s=0.05, look_every_s=1_000)).arrivals
+    (root.parent / "out").touch()
+    os.link(root.parent / "out", root / "a.json")
+
+    assert timed(wait_for, arrivals, LONG_S) < SOON_S
+    assert arrivals.waiting == 1
+
+
+def test_a_wait_ends_when_a_root_appears(watch: Watch, root: Path) -> None:
+    """No descriptor tells of a directory whose parent is not watched."""
+    pace = Pace(look_every_s=0.05)
+    with open_arrivals([root / "late"], extensions=(".json",), pace=pace) as arrivals:
+        watch(arrivals=arrivals)
+        (root / "late").mkdir()
+
+        assert timed(wait_for, arrivals, LONG_S) < SOON_S
+        assert arrivals.scanning
+
+
+def test_a_wait_ends_when_a_scan_is_due(watch: Watch, root: Path) -> None:
+    """Where there are no events, time is the only sign."""
+    pace = Pace(scan_every_s=0.05, look_every_s=1_000)
+    arrivals = ScanArrivals((str(root),), Wanted((".json",)), pace, "asked for")
+    watch(arrivals=arrivals)
+
+    assert timed(wait_for, arrivals, LONG_S) < SOON_S
+    assert arrivals.scanning
 
 
 def test_a_pause_reads_events_but_does_not_end(reader: Reader, root: Path) -> None:
