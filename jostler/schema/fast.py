@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from jostler.schema.fields import Field, Fields, Mode
+from jostler.schema.nulls import NULL
 from jostler.schema.scalars import EPOCH_MAX, EPOCH_MIN, INT64_MAX, INT64_MIN, JSON_DEPTH
 
 _DAY = (
@@ -55,6 +56,7 @@ _TYPES: dict[str, Any] = {
     "DATETIME": Annotated[str, Meta(pattern=rf"\A{_DATETIME}(?:\.[0-9]{{1,6}})?\Z")],
     # Not Any: that would let null in as the element of an array.
     "JSON": bool | int | float | str | list | dict,
+    NULL: None,
 }
 
 # Escapes that stand for NUL, which is refused, and for a colon, which would spoil the count.
@@ -116,7 +118,7 @@ def _attribute(name: str, field: Field, known: dict[Fields, type[msgspec.Struct]
         return (name, kind)
     if field.mode is Mode.REPEATED:
         kind = list[kind]
-    return (name, kind | None | UnsetType, UNSET)
+    return (name, kind | UnsetType if kind is None else kind | None | UnsetType, UNSET)
 
 
 def _scalar(field: Field) -> Any:  # noqa: ANN401 - a type form has no type of its own in 3.11

@@ -14,28 +14,35 @@ import orjson
 from jostler.schema.document import parse
 from jostler.schema.fast import FastJudge
 from jostler.schema.flaw import Flaw
+from jostler.schema.nulls import unknown_nulls, with_nulls
 from jostler.schema.slow import SlowJudge
 
 if TYPE_CHECKING:
     from jostler.schema.fields import Fields
+    from jostler.schema.nulls import Path
+
+NULLS_MAX = 100
+"""So many unknown nulls are learned; a producer that makes up keys must not fill the memory."""
 
 
 class Judge:
     """Says whether a BigQuery load job would take a JSON object as a row of these columns.
 
-    The load job has an explicit schema, ignoreUnknownValues=false and maxBadRecords=0.  A judge is
-    built in milliseconds, pickles as its columns, and may serve any number of threads.
+    The load job has an explicit schema and maxBadRecords=0.  Unknown members are refused unless
+    they are null (see `nulls`).  A judge is built in milliseconds, pickles as its columns, and may
+    serve any number of threads.
 
     Case of names makes no difference to the answer but to the time: keys spelled as the columns
     are need no slow judge.  For rows that all say `Raw`, give columns that say `Raw`.
     """
 
-    __slots__ = ("_fast", "_slow", "fields")
+    __slots__ = ("_fast", "_nulls", "_slow", "fields")
 
     def __init__(self, fields: Fields) -> None:
         self.fields = fields
         self._fast = FastJudge(fields)
         self._slow = SlowJudge(fields)
+        self._nulls: frozenset[Path] = frozenset()
 
     def __reduce__(self) -> tuple[type[Judge], tuple[Fields]]:
         return Judge, (self.fields,)
@@ -45,7 +52,19 @@ class Judge:
 
         Never raises, whatever the bytes.
         """
-        return None if self._fast.accepts(document) else self._slow.flaw(document)
+        if self._fast.accepts(document):
+            return None
+        found = self._slow.flaw(document)
+        if found is None and len(self._nulls) < NULLS_MAX:
+            self._learn(document)
+        return found
+
+    def _learn(self, document: bytes) -> None:
+        """Let the fast judge take the unknown nulls of a good document from now on."""
+        nulls = self._nulls | unknown_nulls(self.fields, document)
+        if nulls > self._nulls:
+            self._nulls = nulls
+            self._fast = FastJudge(with_nulls(self.fields, set(nulls)))
 
 
 def json_object_flaw(document: bytes) -> Flaw | None:

@@ -53,11 +53,13 @@ class _Record:
             # ASCII only: str.lower() would take a Kelvin sign for a k.
             name = key.lower() if key.isascii() else key
             column = self._columns.get(name)
-            if column is None:
+            if column is None and value is not None:
                 return _unknown(key)
             if name in seen:
                 return _twice(seen[name], key)
             seen[name] = key
+            if column is None:
+                continue  # null says nothing: see `nulls`
             if found := _cell(column, value):
                 return found.inside(key)
         for name, spelled in self._required.items():

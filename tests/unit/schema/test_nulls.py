@@ -1,0 +1,91 @@
+"""Unknown members that are null say nothing: they are let pass, and soon at full speed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jostler.schema import Field, Judge, Mode, Reason
+
+FIELDS = (
+    Field(name="ID", type="STRING"),
+    Field(
+        name="Download",
+        type="RECORD",
+        fields=(
+            Field(name="UUID", type="STRING"),
+            Field(
+                name="Samples",
+                type="RECORD",
+                mode=Mode.REPEATED,
+                fields=(Field(name="T", type="INTEGER"),),
+            ),
+        ),
+    ),
+)
+REAL = b'{"ID":"a","Download":{"UUID":"u","ClientMeasurements":null,"Samples":[{"T":1,"X":null}]}}'
+
+
+def test_an_unknown_null_is_good_and_is_learned() -> None:
+    """The second such document needs no slow judge."""
+    judge = Judge(FIELDS)
+    assert judge.flaw(REAL) is None
+    assert judge._fast.accepts(REAL)
+    assert judge._fast.accepts(REAL.replace(b'"u"', b'"v"'))
+
+
+@pytest.mark.parametrize(
+    ("document", "reason", "field"),
+    [
+        (REAL.replace(b"null", b"[]", 1), Reason.UNKNOWN_FIELD, "Download.ClientMeasurements"),
+        (REAL.replace(b'"X":null', b'"X":0'), Reason.UNKNOWN_FIELD, "Download.Samples[0].X"),
+        (REAL.replace(b'"X":null', b'"X":null,"X":null'), Reason.DUPLICATE_KEY, None),
+        (REAL.replace(b'"X":null', b'"X":null,"x":null'), Reason.DUPLICATE_KEY, None),
+        (REAL.replace(b'"T":1', b'"T":1,"T":2'), Reason.DUPLICATE_KEY, None),
+    ],
+)
+def test_what_was_learned_lets_nothing_else_pass(
+    document: bytes, reason: Reason, field: str | None
+) -> None:
+    """A value under the unknown key, or the key twice, is a flaw before and after."""
+    judge = Judge(FIELDS)
+    for _ in range(2):
+        flaw = judge.flaw(document)
+        assert flaw
+        assert flaw.reason is reason
+        assert field is None or flaw.field == field
+        assert judge.flaw(REAL) is None
+
+
+def test_a_producer_that_makes_up_keys_does_not_fill_the_memory() -> None:
+    """Learning ends; the answers stay the same."""
+    judge = Judge(FIELDS)
+    for number in range(300):
+        assert judge.flaw(b'{"made-up-%d":null}' % number) is None
+    assert len(judge._nulls) <= 100
+
+
+values = st.recursive(
+    st.one_of(st.none(), st.integers(-5, 5), st.sampled_from(["", "a:b", "é"])),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["ID", "T", "X", "Samples", "UUID"]), inner, max_size=3),
+    ),
+    max_leaves=8,
+)
+documents = st.dictionaries(
+    st.sampled_from(["ID", "Download", "X", "Y", "Samples"]), values, max_size=4
+)
+
+
+@given(st.lists(documents, max_size=6))
+def test_learning_never_changes_an_answer(some: list[object]) -> None:
+    """A judge that has seen other documents answers as one that has seen none."""
+    judge = Judge(FIELDS)
+    for value in some:
+        document = json.dumps(value).encode()
+        assert judge.flaw(document) == Judge(FIELDS).flaw(document)
+        assert judge.flaw(document) == judge._slow.flaw(document)
