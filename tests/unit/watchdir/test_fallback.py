@@ -159,6 +159,15 @@ def test_a_dead_observer_is_replaced_and_its_time_scanned(dog: Reader, root: Pat
     assert dog.arrivals._observer is not dead
 
 
+def test_closing_ends_the_observer(dog: Reader) -> None:
+    """No thread is left behind."""
+    observer = dog.arrivals._observer
+    dog.arrivals.close()
+
+    assert not observer.is_alive()
+    assert not any(emitter.is_alive() for emitter in observer.emitters)
+
+
 def test_an_exception_in_a_handler_is_answered_by_a_scan(dog: Reader, root: Path) -> None:
     """One that reached the dispatch thread would end it."""
     reports = dog.arrivals._reports
