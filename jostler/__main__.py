@@ -55,6 +55,9 @@ def _start(parsed: Parsed) -> int:
     start_log(config)
     try:
         return _MODES[config.mode](config)
+    except BrokenPipeError:  # the reader of the output, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
     except ConfigError as exc:
         print(f"jostler: {exc}", file=sys.stderr)
         return MISUSED

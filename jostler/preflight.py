@@ -1,7 +1,7 @@
 """`-check`: whether the agent would do its work here; one line for each thing looked at.
 
-**Invariant:** leaves nothing behind: the files and the object it writes to try permissions are
-removed again, or named in the line that says they could not be.
+**Invariant:** leaves nothing behind but the directories that the agent would make: the files and
+the object it writes to try permissions are removed again, or named where they could not be.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -67,7 +68,7 @@ class _Preflight:
             self._line("bucket", lambda: self._bucket(storage))
             self._line("clock", lambda: self._clock(storage))
             for datatype, fields in self._tables.items():
-                self._line(f"schema {datatype}", lambda d=datatype, f=fields: self._fits(d, f))
+                self._line(f"schema {datatype}", partial(self._fits, datatype, fields))
         return self._good
 
     def _line(self, what: str, look: Callable[[], str]) -> None:

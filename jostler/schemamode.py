@@ -15,7 +15,6 @@ from jostler.errors import ConfigError, JostlerError, SchemaError
 from jostler.names import OWN_DATATYPES
 from jostler.schema import (
     Relation,
-    fields_to_api,
     infer,
     render,
     to_json,
@@ -98,16 +97,16 @@ def _infer(config: Config, directory: Path, out: TextIO) -> bool:
             if path.is_file() and path.name.endswith(config.extensions):
                 yield str(path), path.read_bytes()
 
+    if not directory.is_dir():
+        raise ConfigError([f"-from-samples: {directory} is no directory"])
     try:
         inferred = infer(samples())
     except OSError as exc:
         raise ConfigError([f"-from-samples: {exc}"]) from exc
-    if not directory.is_dir():
-        raise ConfigError([f"-from-samples: {directory} is no directory"])
-    for note in inferred.notes:
-        sys.stderr.write(f"note: {note}\n")
-    if inferred.conflicts:
-        raise SchemaError(f"{directory}: no schema fits all samples:", list(inferred.conflicts))
+    sys.stderr.writelines(f"note: {note}\n" for note in inferred.notes)
+    if inferred.problems:
+        raise SchemaError(f"{directory}: no schema fits all samples:", list(inferred.problems))
+    if not inferred.fields:
+        raise ConfigError([f"-from-samples: {directory} has no sample with a field"])
     out.write(to_json(inferred.fields).decode().rstrip() + "\n")
-    assert fields_to_api(inferred.fields)
     return True

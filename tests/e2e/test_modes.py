@@ -1,0 +1,236 @@
+"""The commands beside the daemon: schema mode, pre-flight check, verify, version, help."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jostler.storage import open_storage
+from tests.support.agent import arguments, environment, once, run
+from tests.support.bucket import url_of
+from tests.support.spool import SCHEMA, Spool, document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.gcs import GcsServer
+
+
+def schema(tmp_path: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    return run("-schema", "-experiment", "exp", *argv, cwd=str(tmp_path))
+
+
+@pytest.fixture
+def schema_file(tmp_path: Path) -> Path:
+    path = tmp_path / "bar1.json"
+    path.write_text(json.dumps(SCHEMA))
+    return path
+
+
+def test_schema_mode_writes_and_shows_the_table(tmp_path: Path, schema_file: Path) -> None:
+    """It needs no bucket, no node and no spool."""
+    done = schema(tmp_path, "-datatype", "bar1", "-datatype-file", f"bar1:{schema_file}")
+
+    assert done.returncode == 0, done.stderr
+    columns = json.loads((tmp_path / "bar1-table.json").read_text())
+    assert [column["name"] for column in columns] == ["date", "archiver", "raw"]
+    assert "├─ Samples" in done.stdout or "└─ Samples" in done.stdout
+    assert "Microseconds." in done.stdout
+
+
+def test_schema_mode_reports_every_problem_of_every_file(tmp_path: Path) -> None:
+    """With file, path and reason, and writes nothing."""
+    bad = [{"name": "a-b", "type": "STRING"}, {"name": "x", "type": "INTERVAL"}]
+    (tmp_path / "one.json").write_text(json.dumps(bad))
+    (tmp_path / "two.json").write_text("{")
+    argv = ["-datatype", "one", "-datatype", "two", "-datatype", "three"]
+    for name in ("one", "two", "three"):
+        argv += ["-datatype-file", f"{name}:{tmp_path / name}.json"]
+
+    done = schema(tmp_path, *argv)
+
+    assert done.returncode != 0
+    for words in ("a-b", "INTERVAL", "two.json", "three.json"):
+        assert words in done.stderr
+    assert not list(tmp_path.glob("*-table.json"))
+
+
+def test_schema_mode_says_what_differs_from_the_stored_schema(
+    tmp_path: Path, schema_file: Path
+) -> None:
+    """And whether the agent would start."""
+    spool = Spool(tmp_path / "spool", "bar1")
+    bucket = url_of(tmp_path / "bucket")
+    once(spool, bucket)
+    argv = ["-datatype", "bar1", "-datatype-file", f"bar1:{schema_file}", "-gcs-bucket", bucket]
+
+    assert "the same" in schema(tmp_path, *argv).stdout
+    schema_file.write_text(json.dumps([*SCHEMA, {"name": "New", "type": "STRING"}]))
+    assert "+ raw.New" in schema(tmp_path, *argv).stdout
+    schema_file.write_text(json.dumps(SCHEMA[:2]))
+    assert "- raw.Rate" in schema(tmp_path, *argv).stdout
+    schema_file.write_text(json.dumps([{**SCHEMA[0], "type": "INTEGER"}, *SCHEMA[1:]]))
+    done = schema(tmp_path, *argv)
+    assert done.returncode == 1
+    assert "NOT compatible" in done.stdout
+    assert "raw.UUID" in done.stdout
+
+
+def test_a_schema_can_be_inferred_from_samples(tmp_path: Path) -> None:
+    """What comes out is a datatype schema by which the samples are good."""
+    samples = tmp_path / "samples"
+    samples.mkdir()
+    for number in range(5):
+        (samples / f"{number}.json").write_bytes(document(number))
+    done = run("-schema", "-from-samples", str(samples), cwd=str(tmp_path))
+
+    assert done.returncode == 0, done.stderr
+    types = {field["name"]: field["type"] for field in json.loads(done.stdout)}
+    assert types == {
+        "UUID": "STRING",
+        "StartTime": "TIMESTAMP",
+        "Rate": "FLOAT",
+        "Samples": "RECORD",
+    }
+
+
+def test_samples_that_disagree_are_named(tmp_path: Path) -> None:
+    """With the file that caused the conflict."""
+    (tmp_path / "a.json").write_text('{"x":1}')
+    (tmp_path / "b.json").write_text('{"x":{"y":1}}')
+    done = run("-schema", "-from-samples", str(tmp_path), cwd=str(tmp_path))
+    assert done.returncode == 1
+    assert "b.json" in done.stderr
+
+
+def test_check_says_that_all_is_well(
+    tmp_path: Path, gcs: GcsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line for each thing looked at, and nothing is left in the bucket."""
+    gcs.create_bucket("checked")
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", gcs.url)
+    spool = Spool(tmp_path / "spool")
+    done = run(*arguments(spool, "checked", "-check"))
+
+    assert done.returncode == 0, done.stdout
+    lines = done.stdout.splitlines()
+    assert all(line.startswith("ok ") for line in lines)
+    for what in ("spool", "inotify", "free disk", "credentials", "bucket", "clock", "schema foo1"):
+        assert any(f" {what}: " in line for line in lines), what
+    assert list(open_storage("checked").list("")) == []
+
+
+def test_check_says_everything_that_is_wrong(tmp_path: Path) -> None:
+    """A bucket that does not answer and a schema that is wrong, in one run."""
+    spool = Spool(tmp_path / "spool")
+    spool.schema_file("foo1").write_text("[]")
+    done = subprocess.run(
+        [sys.executable, "-m", "jostler", *arguments(spool, "nobody", "-check")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment("http://127.0.0.1:9"),
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "FAIL datatype schemas" in done.stdout
+    assert "FAIL bucket" in done.stdout
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory to another user")
+def test_check_sees_that_files_could_not_be_deleted(tmp_path: Path) -> None:
+    """Read permission is not enough."""
+    spool = Spool(tmp_path / "spool")
+    day = spool.write("m.json", document(1)).parent
+    os.chown(day, 12345, 12345)
+    argv = arguments(spool, url_of(tmp_path / "bucket"), "-check")
+    caps = "-dac_override,-dac_read_search,-fowner"
+    done = subprocess.run(
+        ["setpriv", "--bounding-set", caps, sys.executable, "-m", "jostler", *argv],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "FAIL spool" in done.stdout
+
+
+def test_wrong_use_touches_nothing(tmp_path: Path) -> None:
+    """Exit status 2, every problem on standard error, no directory made."""
+    done = run("-gcs-bucket", url_of(tmp_path / "b"), "-nonsense", "-local-data-dir", str(tmp_path))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    for flag in ("-nonsense", "-experiment", "-datatype", "-mlab-node-name"):
+        assert f"jostler: {flag}: " in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_schema_that_cannot_fit_stops_the_start(tmp_path: Path) -> None:
+    """Before any file is taken, naming the field."""
+    spool = Spool(tmp_path / "spool")
+    bucket = url_of(tmp_path / "bucket")
+    once(spool, bucket)
+    spool.schema_file("foo1").write_text(json.dumps([{**SCHEMA[0], "type": "INTEGER"}]))
+    spool.write_many(1)
+    done = once(spool, bucket)
+    assert done.returncode == 1
+    assert "raw.UUID" in done.stderr
+    assert len(spool.left()) == 1
+
+
+def test_validate_json_takes_any_object(tmp_path: Path) -> None:
+    """And nothing that is none."""
+    spool = Spool(tmp_path / "spool")
+    bucket = url_of(tmp_path / "bucket")
+    spool.write("unknown.json", b'{"Nope":[1,null]}')
+    spool.write("array.json", b"[1]", keep=False)
+    done = once(spool, bucket, "-validate", "json")
+    assert '"archived":2' in done.stdout
+    assert '"reason":"not-object"' in done.stdout
+
+
+def test_verify_finds_what_is_wrong(tmp_path: Path) -> None:
+    """A bundle without index, one that is cut, a file stored twice, one that is missing."""
+    spool = Spool(tmp_path / "spool")
+    bucket = tmp_path / "bucket"
+    url = url_of(bucket)
+    for turn in range(3):
+        spool.write_many(2)
+        assert once(spool, url).returncode == 0, turn
+    assert run("verify", url).returncode == 1  # three times the same two files
+    data = sorted((bucket / "autoload/v1/exp/foo1").rglob("*.gz"))
+    index = sorted((bucket / "autoload/v1/exp/index1").rglob("*.gz"))
+    index[0].unlink()
+    data[1].write_bytes(data[1].read_bytes()[:-9])
+    spool.originals.joinpath("foo1/2026/01/02/lost.json").write_bytes(b"{}")
+
+    done = run("verify", url, "autoload/v1/", "-originals", str(spool.originals))
+
+    assert done.returncode == 1
+    for words in ("has no index", "not one gzip stream", "lost.json: is not in the bucket"):
+        assert words in done.stdout
+    assert run("verify").returncode == 2
+    assert run("verify", "s3://x").returncode == 2
+
+
+def test_version_and_help_are_shown() -> None:
+    """Neither needs any other flag."""
+    assert run("-version").stdout.startswith("jostler ")
+    assert "-bundle-size-max" in run("-help").stdout
+
+
+def test_logs_are_one_json_object_a_line_whatever_a_file_is_called(tmp_path: Path) -> None:
+    """A name with a line feed forges no log line."""
+    spool = Spool(tmp_path / "spool")
+    name = 'x\n{"event":"forged"}\udcff.json'
+    spool.write(name, b"{}", keep=False)
+    done = once(spool, url_of(tmp_path / "bucket"))
+    events = [json.loads(line)["event"] for line in done.stdout.splitlines()]
+    assert "file.rejected" in events
+    assert "forged" not in events
