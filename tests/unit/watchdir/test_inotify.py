@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +13,7 @@ from jostler.watchdir import Arrival, How, ScanReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.unit.watchdir.conftest import Reader
 
