@@ -61,7 +61,7 @@ class Service:
         self._jobs = Jobs(store, {"load": Loads(store), "query": queries}, self.faults)
         queries.jobs = self._jobs
         self.datasets = Datasets(store)
-        self.tables = Tables(store, describe)
+        self.tables = Tables(store, results, describe)
         self.rows = TableData(store, results)
         self.uploads = Uploads(self._jobs, store.staging)
         self.queries = queries

@@ -75,6 +75,11 @@ class Table:
         old_place = self.body.get("timePartitioning", {}).get("requirePartitionFilter")
         return bool(self.body.get("requirePartitionFilter") or old_place)
 
+    def count(self, cursor: duckdb.DuckDBPyConnection) -> int:
+        """Count the rows of a table."""
+        found = cursor.execute(f"SELECT count(*) FROM {self.storage}").fetchone()  # noqa: S608
+        return int(found[0]) if found else 0
+
 
 def find_table(cursor: duckdb.DuckDBPyConnection, ref: TableRef) -> Table:
     """Return a table or a view.

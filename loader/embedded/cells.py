@@ -128,7 +128,8 @@ def _number(value: object) -> str:
     if isinstance(value, float):
         return _float(value)
     if isinstance(value, Decimal):
-        return f"{value.normalize():f}" if value else "0"
+        text = f"{value:f}"  # normalize() would round to the context's 28 digits
+        return text.rstrip("0").rstrip(".") if "." in text else text
     return str(value)
 
 

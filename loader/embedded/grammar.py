@@ -39,8 +39,8 @@ Cast TryCast Coalesce Nullif Greatest Least SafeDivide
 Abs Ceil Floor Round Trunc Sign Sqrt Pow Exp Ln Log Sin Cos Tan Asin Acos Atan Atan2
 Rand IsNan IsInf Concat Length Lower Upper Trim Substring StartsWith EndsWith StrPosition Replace
 Reverse Repeat Pad Split RegexpLike RegexpExtract RegexpExtractAll RegexpReplace
-ToBase64 FromBase64 Hex LowerHex Unhex MD5 MD5Digest SHA SHA1Digest SHA2 SHA2Digest Uuid Initcap Left Right ArrayToString
-ArraySize ArrayConcat ArrayReverse GenerateSeries GenerateDateArray
+ToBase64 FromBase64 Hex LowerHex MD5 MD5Digest SHA1Digest SHA2Digest Uuid Left Right
+ArrayToString ArraySize ArrayConcat ArrayReverse GenerateSeries GenerateDateArray
 Date CurrentDate CurrentTimestamp CurrentDatetime CurrentTime DateAdd DateSub DateDiff DateTrunc
 DatetimeAdd DatetimeSub DatetimeDiff DatetimeTrunc TimestampAdd TimestampSub TimestampDiff
 TimestampTrunc Extract UnixSeconds UnixMillis UnixMicros UnixDate DateFromParts Timestamp Datetime

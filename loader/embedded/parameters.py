@@ -13,6 +13,8 @@ from loader.embedded.columns import STORED, literal, quoted
 from loader.embedded.errors import invalid, unsupported
 from loader.embedded.fields import SPELLINGS
 
+PLACE = "_place_"
+
 if TYPE_CHECKING:
     from loader.embedded.wire import Json
 
@@ -21,7 +23,7 @@ def parameters_of(query: Json) -> dict[str, str]:
     """Return name → DuckDB expression; positional ones are named by their place, from 1."""
     items = query.get("queryParameters") or []
     return {
-        str(item.get("name") or place): _value(
+        str(item.get("name") or f"{PLACE}{place}"): _value(
             item.get("parameterType") or {}, item.get("parameterValue") or {}
         )
         for place, item in enumerate(items, 1)

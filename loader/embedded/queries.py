@@ -11,6 +11,7 @@ import hashlib
 import uuid
 from typing import TYPE_CHECKING
 
+from loader.embedded.catalog import find_table
 from loader.embedded.cells import Stamps, read_page, stamps, stamps_of
 from loader.embedded.columns import quoted
 from loader.embedded.datasets import find_dataset
@@ -182,14 +183,18 @@ class Queries:
             if key in statistics:
                 reply[key] = statistics[key]
         place = body["configuration"]["query"].get("destinationTable") or {}
-        if place.get("datasetId") != DATASET:
+        if not place:
             return {**reply, "totalRows": "0"}
-        return reply | self._page(ref, start, limit, how)
+        return reply | self._page(ref, place, start, limit, how)
 
-    def _page(self, ref: JobRef, start: int, limit: int | None, how: Stamps) -> Json:
-        name, fields, total = self._results.find(str(ref))
-        wanted = total if limit is None else limit
+    def _page(self, ref: JobRef, place: Json, start: int, limit: int | None, how: Stamps) -> Json:
         with self._store.reading() as cursor:
+            if place.get("datasetId") == DATASET:
+                name, fields, total = self._results.find(str(ref))
+            else:
+                table = find_table(cursor, destination(place, ref.project)[0])
+                name, fields, total = table.storage, table.fields, table.count(cursor)
+            wanted = total if limit is None else limit
             rows = read_page(cursor, name, fields, start=start, limit=wanted, how=how)
         end = start + len(rows)
         page: Json = {"totalRows": str(total)}

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from loader.embedded.columns import quoted, result_field, stored_type
 from loader.embedded.errors import invalid, not_found
+from loader.embedded.fields import to_api
 
 if TYPE_CHECKING:
     import duckdb
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from loader.embedded.fields import Field
     from loader.embedded.names import JobRef
     from loader.embedded.store import Store
+    from loader.embedded.wire import Json
 
 KEPT = 200
 DATASET = "_embedded_results"
@@ -59,6 +61,17 @@ class Results:
             cursor.execute(f"DROP TABLE {old}")
         return fields, total
 
+    def table(self, ref: str) -> Json:
+        """Return a kept result as a table, which is how the client finds its columns.
+
+        Raises:
+            ApiError: it is not kept any more.
+        """
+        _, fields, total = self.find(ref)
+        place = {"projectId": ref.partition(":")[0], "datasetId": DATASET, "tableId": ref}
+        body: Json = {"kind": "bigquery#table", "id": ref, "tableReference": place}
+        return {**body, "type": "TABLE", "schema": to_api(fields), "numRows": str(total)}
+
     def find(self, ref: str) -> tuple[str, tuple[Field, ...], int]:
         """Return the DuckDB table, the columns and the number of rows of a job's result.
 
@@ -80,19 +93,24 @@ def columns(cursor: duckdb.DuckDBPyConnection, sql: str) -> tuple[Field, ...]:
     Raises:
         ApiError: BigQuery has no such columns.
     """
-    cursor.execute(f"DESCRIBE {sql}")
-    names = [str(row[0]) for row in cursor.fetchall()]
-    folded = [name.lower() for name in names]
-    twice = sorted({name for name in names if folded.count(name.lower()) > 1})
+    named = shape(cursor, sql)
+    folded = [name.lower() for name, _ in named]
+    twice = sorted({name for name, _ in named if folded.count(name.lower()) > 1})
     if twice:
         raise invalid(
             "Duplicate column names in the result are not supported. "
             f"Found duplicate(s): {', '.join(twice)}"
         )
-    safe = ", ".join(quoted(name) for name in names)
-    cursor.execute(f"SELECT * FROM ({sql}) AS _({safe}) LIMIT 0")  # noqa: S608 - quoted
-    kinds = [column[1] for column in cursor.description or ()]
-    return tuple(result_field(name, kind) for name, kind in zip(names, kinds, strict=True))
+    return tuple(result_field(name, kind) for name, kind in named)
+
+
+def shape(cursor: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, Any]]:
+    """Return the names and DuckDB types of a query's columns without running it."""
+    cursor.execute(f"DESCRIBE {sql}")
+    names = [str(row[0]) for row in cursor.fetchall()]
+    places = ", ".join(f"c{place}" for place, _ in enumerate(names))
+    cursor.execute(f"SELECT * FROM ({sql}) AS _({places}) LIMIT 0")  # noqa: S608 - ours
+    return list(zip(names, (kind for _, kind, *_ in cursor.description or ()), strict=True))
 
 
 def _normalise(cursor: duckdb.DuckDBPyConnection, name: str, fields: tuple[Field, ...]) -> None:

@@ -44,10 +44,9 @@ def duck(sql: str, **parts: exp.Expr) -> exp.Expr:
 
 def rewritten(tree: exp.Expr, parameters: dict[str, str]) -> exp.Expr:
     """Apply every rule, innermost expressions first; parameters become their expressions."""
-    places = {id(node): str(i) for i, node in enumerate(tree.find_all(exp.Placeholder), 1)}
     for node in reversed(list(tree.bfs())):
-        if isinstance(node, exp.Parameter | exp.Placeholder):
-            after: exp.Expr = _parameter(node, places.get(id(node), ""), parameters)
+        if isinstance(node, exp.Parameter):
+            after: exp.Expr = _parameter(node, parameters)
         else:
             rule = RULES.get(type(node))
             after = rule(node) if rule else node
@@ -59,11 +58,10 @@ def rewritten(tree: exp.Expr, parameters: dict[str, str]) -> exp.Expr:
     return tree
 
 
-def _parameter(node: exp.Expr, place: str, parameters: dict[str, str]) -> exp.Expr:
-    name = place or node.name
-    if name not in parameters:
-        raise invalid(f"Query parameter '{name}' not found")
-    return sqlglot.parse_one(parameters[name], read="duckdb")
+def _parameter(node: exp.Expr, parameters: dict[str, str]) -> exp.Expr:
+    if node.name not in parameters:
+        raise invalid(f"Query parameter '{node.name}' not found")
+    return sqlglot.parse_one(parameters[node.name], read="duckdb")
 
 
 def _literal(node: exp.Expr) -> exp.Expr:

@@ -13,11 +13,20 @@ from sqlglot import exp
 
 from loader.embedded import fields as columns_of
 from loader.embedded.catalog import create_table, drop_table, save_table, table_or_none
-from loader.embedded.columns import quoted
+from loader.embedded.columns import quoted, result_field
 from loader.embedded.datasets import find_dataset
 from loader.embedded.errors import already_exists, invalid, not_found, unsupported
 from loader.embedded.names import TableRef
+from loader.embedded.results import shape
 from loader.embedded.translate import describe
+
+# What a column takes besides its own type ("Conversion rules": coercion, and of literals).
+COERCED = {
+    "FLOAT": ("INTEGER", "NUMERIC", "BIGNUMERIC"),
+    "NUMERIC": ("INTEGER",),
+    "BIGNUMERIC": ("INTEGER", "NUMERIC"),
+    **dict.fromkeys(("DATE", "TIME", "DATETIME", "TIMESTAMP"), ("STRING",)),
+}
 
 if TYPE_CHECKING:
     import duckdb
@@ -44,23 +53,90 @@ def execute(cursor: duckdb.DuckDBPyConnection, statement: Statement, context: Co
     if statement.kind == "TRUNCATE_TABLE":
         cursor.execute(f"DELETE FROM {target.storage}")  # noqa: S608 - quoted
         return {}
+    if isinstance(statement.tree, exp.Delete | exp.Update) and not statement.tree.args.get("where"):
+        raise invalid(f"{statement.kind} must have a WHERE clause")
+    _check_types(cursor, statement.tree, target)
     found = cursor.execute(statement.sql).fetchone()
-    _check_required(cursor, target)
+    _complete(cursor, target)
     save_table(cursor, target)
     return {"numDmlAffectedRows": str(found[0] if found else 0)}
 
 
-def _check_required(cursor: duckdb.DuckDBPyConnection, table: Table) -> None:
+def _complete(cursor: duckdb.DuckDBPyConnection, table: Table) -> None:
+    """Hold REQUIRED columns to having a value; a NULL array is an empty one."""
     for field in table.fields:
-        if field.mode == "REQUIRED":
-            query = f"SELECT 1 FROM {table.storage} WHERE {quoted(field.name)} IS NULL LIMIT 1"  # noqa: S608
+        null = f"{quoted(field.name)} IS NULL"
+        if field.repeated:
+            cursor.execute(f"UPDATE {table.storage} SET {quoted(field.name)} = [] WHERE {null}")  # noqa: S608
+        elif field.mode == "REQUIRED":
+            query = f"SELECT 1 FROM {table.storage} WHERE {null} LIMIT 1"  # noqa: S608 - quoted
             if cursor.execute(query).fetchone():
                 raise invalid(f"Required field {field.name} cannot be null")
+
+
+def _check_types(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, target: Table) -> None:
+    """Refuse what BigQuery does not coerce; DuckDB would round 1.5 into an integer."""
+    columns = {field.name.lower(): field for field in target.fields}
+    for names, query in _written(tree, target):
+        for name, (_, kind) in zip(names, shape(cursor, query), strict=False):
+            field = columns.get(name.lower())
+            if field is None:
+                raise invalid(f"Column {name} is not present in table {target.ref}")
+            given = result_field(name, kind)
+            fits = given.type == field.type or given.type in COERCED.get(field.type, ())
+            untyped = str(kind).strip('"') == "NULL"
+            if not untyped and not (fits and given.repeated == field.repeated):
+                raise invalid(
+                    f"Value has type {given.type} which cannot be inserted into column {name}, "
+                    f"which has type {field.type}"
+                )
+
+
+def _written(tree: exp.Expr, target: Table) -> list[tuple[list[str], str]]:
+    """Return, for each part of a statement that writes, its columns and a query of its values."""
+    if isinstance(tree, exp.Insert):
+        if isinstance(tree.this, exp.Schema):
+            names = [column.name for column in tree.this.expressions]
+        else:
+            names = [field.name for field in target.fields]
+        return [(names, tree.expression.sql("duckdb"))]
+    place = tree.this.sql("duckdb")
+    if isinstance(tree, exp.Update):
+        more = tree.args.get("from_") or tree.args.get("from")
+        others = f", {more.this.sql('duckdb')}" if more else ""
+        return [_assigned(tree.expressions, place + others)]
+    if isinstance(tree, exp.Merge):
+        source = tree.args["using"].sql("duckdb")
+        return [
+            _assigned(
+                _pairs(when.args["then"]),
+                source if isinstance(when.args["then"], exp.Insert) else f"{place}, {source}",
+            )
+            for when in tree.args["whens"].expressions
+            if isinstance(when.args["then"], exp.Insert | exp.Update)
+        ]
+    return []
+
+
+def _pairs(then: exp.Expr) -> list[exp.Expr]:
+    if isinstance(then, exp.Update):
+        return list(then.expressions)
+    if not isinstance(then.this, exp.Tuple) or not isinstance(then.expression, exp.Tuple):
+        raise unsupported("MERGE with INSERT ROW or without column names")
+    pairs = zip(then.this.expressions, then.expression.expressions, strict=True)
+    return [exp.EQ(this=column.copy(), expression=value.copy()) for column, value in pairs]
+
+
+def _assigned(pairs: list[exp.Expr], sources: str) -> tuple[list[str], str]:
+    values = ", ".join(pair.expression.sql("duckdb") for pair in pairs)
+    return [pair.this.name for pair in pairs], f"SELECT {values} FROM {sources}"  # noqa: S608
 
 
 def _create_view(cursor: duckdb.DuckDBPyConnection, tree: exp.Create, context: Context) -> None:
     if tree.args.get("kind") != "VIEW" or not isinstance(tree.this, exp.Table):
         raise unsupported(f"CREATE {tree.args.get('kind')} (use the API)")
+    if tree.args.get("properties"):
+        raise unsupported("OPTIONS of a view (use the API)")
     query = tree.args["expression"].sql("bigquery")
     ref = _ref(tree.this, context)
     find_dataset(cursor, ref.parent)
@@ -79,7 +155,8 @@ def _drop(cursor: duckdb.DuckDBPyConnection, tree: exp.Drop, context: Context) -
     kind = str(tree.args.get("kind"))
     if kind not in {"VIEW", "TABLE"}:
         raise unsupported(f"DROP {kind}")
-    ref = _ref(tree.this, context)
+    (place,) = tree.args.get("tables") or [tree.this]
+    ref = _ref(place, context)
     table = table_or_none(cursor, ref)
     if table is None and tree.args.get("exists"):
         return

@@ -8,10 +8,11 @@ It refuses to open a directory that another process serves.
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import duckdb
 import orjson
@@ -48,6 +49,17 @@ class InUseError(Exception):
     """Another process has the directory open."""
 
 
+def _locked(data_dir: Path) -> BinaryIO:
+    """Take the directory; DuckDB's own lock lets the same process in twice."""
+    lock = (data_dir / "lock").open("wb")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as exc:
+        lock.close()
+        raise InUseError(f"{data_dir}: is it served already?") from exc
+    return lock
+
+
 class Store:
     """The open database.
 
@@ -58,14 +70,12 @@ class Store:
     def __init__(self, data_dir: Path) -> None:
         data_dir.mkdir(parents=True, exist_ok=True)
         self.staging = data_dir / "staging"
+        self._lock = _locked(data_dir)
         settings: dict[str, str | bool | int | float | list[str]] = {
             **SETTINGS,
             "temp_directory": str(data_dir / "tmp"),
         }
-        try:
-            self._database = duckdb.connect(str(data_dir / "bigquery.duckdb"), config=settings)
-        except duckdb.IOException as exc:
-            raise InUseError(f"{data_dir}: cannot be opened, is it served already? {exc}") from exc
+        self._database = duckdb.connect(str(data_dir / "bigquery.duckdb"), config=settings)
         shutil.rmtree(self.staging, ignore_errors=True)  # what a killed load left
         self.staging.mkdir()
         self._database.execute(META)
@@ -78,6 +88,7 @@ class Store:
         """Write everything into the one file and let it go."""
         with self._writer:
             self._database.close()
+            self._lock.close()
 
     @contextmanager
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -25,6 +25,7 @@ from loader.embedded.changes import Change
 from loader.embedded.datasets import check_etag, find_dataset, patched
 from loader.embedded.errors import invalid, unsupported
 from loader.embedded.names import DatasetRef, TableRef, new_table
+from loader.embedded.results import DATASET
 from loader.embedded.store import Resources
 from loader.embedded.wire import Call, Json, Reply, page
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from loader.embedded.fields import Field
+    from loader.embedded.results import Results
     from loader.embedded.store import Store
 
     Describe = Callable[[duckdb.DuckDBPyConnection, str, str], tuple[Field, ...]]
@@ -46,12 +48,14 @@ class Tables:
 
     Args:
         store: where they are.
+        results: the tables that queries leave behind.
         describe: returns the columns of a view's SQL; the arguments are a transaction, the SQL
             and the project that unqualified names belong to.
     """
 
-    def __init__(self, store: Store, describe: Describe) -> None:
+    def __init__(self, store: Store, results: Results, describe: Describe) -> None:
         self._store = store
+        self._results = results
         self._describe = describe
 
     def insert(self, call: Call) -> Reply:
@@ -62,10 +66,14 @@ class Tables:
         _check_keys(given)
         with self._store.writing() as cursor:
             find_dataset(cursor, parent)
-            return Reply(shown(cursor, create_table(cursor, ref, self._with_view(cursor, given))))
+            return Reply(
+                shown(cursor, create_table(cursor, ref, self._with_view(cursor, call, given)))
+            )
 
     def get(self, call: Call) -> Reply:
         """Return one table with the number of its rows."""
+        if call.names["dataset"] == DATASET:
+            return Reply(self._results.table(call.names["table"]))
         with self._store.reading() as cursor:
             return Reply(shown(cursor, find_table(cursor, table_ref(call))))
 
@@ -99,7 +107,7 @@ class Tables:
                 kept = {"schema", "view", *FIXED_ONCE_MADE}
                 body = {k: v for k, v in body.items() if k not in SETTABLE - kept}
             schema = change.pop("schema", None)
-            after = Table(table.ref, patched(body, self._with_view(cursor, change)))
+            after = Table(table.ref, patched(body, self._with_view(cursor, call, change)))
             if schema is not None and not table.view_sql:
                 merged = Change(table=str(table.ref)).merged(
                     table.fields, columns_of.from_api(schema)
@@ -114,7 +122,7 @@ class Tables:
             drop_table(cursor, find_table(cursor, table_ref(call)))
         return Reply(status=204)
 
-    def _with_view(self, cursor: duckdb.DuckDBPyConnection, given: Json) -> Json:
+    def _with_view(self, cursor: duckdb.DuckDBPyConnection, call: Call, given: Json) -> Json:
         """Add the schema that a view's SQL has; BigQuery freezes it at creation."""
         view = given.get("view")
         if view is None:
@@ -127,8 +135,7 @@ class Tables:
         for key in ("timePartitioning", "clustering", "requirePartitionFilter"):
             if given.get(key):
                 raise invalid(f"{key} cannot be set on a view")
-        project = (given.get("tableReference") or {}).get("projectId", "")
-        fields = self._describe(cursor, str(view.get("query") or ""), str(project))
+        fields = self._describe(cursor, str(view.get("query") or ""), call.names["project"])
         return {
             **given,
             "view": {"query": view.get("query") or "", "useLegacySql": False},
@@ -145,9 +152,7 @@ def shown(cursor: duckdb.DuckDBPyConnection, table: Table) -> Json:
     """Render a table for the client."""
     body = {key: value for key, value in table.body.items() if key != "storage"}
     if not table.view_sql:
-        count = f"SELECT count(*) FROM {table.storage}"  # noqa: S608 - quoted
-        found = cursor.execute(count).fetchone()
-        body["numRows"] = str(found[0] if found else 0)
+        body["numRows"] = str(table.count(cursor))
     return body
 
 

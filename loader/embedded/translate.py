@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 import sqlglot
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType
 
 from loader.embedded.catalog import Table, find_table
 from loader.embedded.errors import ApiError, invalid, unsupported
 from loader.embedded.grammar import check
 from loader.embedded.names import DatasetRef, TableRef
 from loader.embedded.outputs import name_outputs
+from loader.embedded.parameters import PLACE
 from loader.embedded.pruning import require_filters
 from loader.embedded.results import columns
 from loader.embedded.rewrites import rewritten
@@ -110,13 +112,24 @@ def parsed(sql: str) -> exp.Expr:
         ApiError: it is none, or SQLGlot does not understand it.
     """
     try:
-        trees = [tree for tree in sqlglot.parse(sql, read="bigquery") if tree is not None]
+        trees = [
+            tree for tree in sqlglot.parse(_numbered(sql), read="bigquery") if tree is not None
+        ]
     except SqlglotError as exc:
         said = str(exc).splitlines()[0] if str(exc) else "cannot be parsed"
         raise ApiError("invalidQuery", f"Syntax error: {said}") from exc
     if len(trees) != 1:
         raise unsupported("A script of several statements" if trees else "An empty query")
     return trees[0]
+
+
+def _numbered(sql: str) -> str:
+    """Name positional parameters by their place, which the parsed tree no longer tells."""
+    tokens = sqlglot.tokenize(sql, read="bigquery")
+    places = [token for token in tokens if token.token_type is TokenType.PLACEHOLDER]
+    for number, token in reversed(list(enumerate(places, 1))):
+        sql = f"{sql[: token.start]}@{PLACE}{number}{sql[token.end + 1 :]}"
+    return sql
 
 
 def describe(cursor: duckdb.DuckDBPyConnection, sql: str, project: str) -> tuple[Field, ...]:

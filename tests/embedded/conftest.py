@@ -30,8 +30,10 @@ class Server:
     def __init__(self, data_dir: Path, gcs_url: str = "", port: int = 0) -> None:
         self.data_dir = data_dir
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "loader.embedded", "--data-dir", str(data_dir)]
-            + ["--port", str(port)],
+            [
+                *(sys.executable, "-m", "loader.embedded"),
+                *("--data-dir", str(data_dir), "--port", str(port)),
+            ],
             env={**os.environ, "STORAGE_EMULATOR_HOST": gcs_url},
             stdout=subprocess.PIPE,
             text=True,
