@@ -58,8 +58,14 @@ _DECODER = json.JSONDecoder(
 class _Column:
     name: str
     path: str
-    required: bool
+    mode: str
     convert: Callable[[object], object]
+
+    def of_null(self) -> object:
+        if self.mode == "REQUIRED":
+            raise Flaw(f"Only optional fields can be set to NULL. Field: {self.path}; Value: NULL")
+        # The page says that null is an empty array; see docs/embedded.md.
+        return [] if self.mode == "REPEATED" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +93,9 @@ class _Record:
             elif column.name in row:  # the names differ only by case
                 raise Flaw(f"Multiple definition of field: {column.path}")
             else:
-                row[column.name] = column.convert(item)
-        self._complete(row)
+                row[column.name] = column.of_null() if item is None else column.convert(item)
+        if len(row) < len(self.columns):
+            self._complete(row)
         return row
 
     def _complete(self, row: Row) -> None:
@@ -143,7 +150,7 @@ class RowJudge:
             path=path,
             columns=columns,
             folded={name.lower(): column for name, column in columns.items()},
-            required=tuple(column for column in columns.values() if column.required),
+            required=tuple(column for column in columns.values() if column.mode == "REQUIRED"),
             arrays=tuple(field.name for field in fields if field.repeated),
             ignore_unknown=self._ignore_unknown,
         ).convert
@@ -151,10 +158,8 @@ class RowJudge:
     def _column(self, field: Field, path: str) -> _Column:
         name = path + field.name
         one = self._one(field, name)
-        if field.repeated:
-            return _Column(field.name, name, required=False, convert=_array(one, name))
-        required = field.mode == "REQUIRED"
-        return _Column(field.name, name, required, _scalar(one, name, required=required))
+        convert = _array(one, name) if field.repeated else one
+        return _Column(field.name, name, field.mode, convert)
 
     def _one(self, field: Field, name: str) -> Callable[[object], object]:
         if field.type == "RECORD":
@@ -165,23 +170,8 @@ class RowJudge:
         return lambda value: plain(value, name)
 
 
-def _scalar(
-    one: Callable[[object], object], name: str, *, required: bool
-) -> Callable[[object], object]:
-    def convert(value: object) -> object:
-        if value is not None:
-            return one(value)
-        if required:
-            raise Flaw(f"Only optional fields can be set to NULL. Field: {name}; Value: NULL")
-        return None
-
-    return convert
-
-
 def _array(one: Callable[[object], object], name: str) -> Callable[[object], object]:
     def convert(value: object) -> object:
-        if value is None:
-            return []  # the page says null is an empty array; see docs/embedded.md
         if not isinstance(value, list):
             raise Flaw(f"Repeated field must be imported as a JSON array. Field: {name}.")
         if None in value:

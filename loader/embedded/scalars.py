@@ -38,6 +38,7 @@ TIMESTAMP = re.compile(
 TRUE = frozenset({"true", "t", "yes", "y", "1"})
 FALSE = frozenset({"false", "f", "no", "n", "0"})
 SPECIAL_FLOATS = {"nan": "NaN", "infinity": "Infinity", "-infinity": "-Infinity"}
+INFINITE = (math.inf, -math.inf)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_EPOCH_S = 1e12  # far outside of TIMESTAMP's range
 WIDE = Context(prec=100, rounding=ROUND_HALF_UP)  # BigQuery rounds half away from zero
@@ -128,17 +129,18 @@ def _integer(value: object, name: str) -> object:
 
 
 def _float(value: object, name: str) -> object:
-    if type(value) is str and value.lower() in SPECIAL_FLOATS:
-        return SPECIAL_FLOATS[value.lower()]
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise _unfit(value, name, "double")
-    if isinstance(value, str) and not NUMBER.fullmatch(value):
-        raise _unfit(value, name, "double")
+    if type(value) is not NumberText and type(value) is not int:
+        if type(value) is not str:
+            raise _unfit(value, name, "double")
+        if value.lower() in SPECIAL_FLOATS:
+            return SPECIAL_FLOATS[value.lower()]
+        if not NUMBER.fullmatch(value):
+            raise _unfit(value, name, "double")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
-    if math.isinf(number):
+    if number in INFINITE:
         raise _unfit(value, name, "double")
     return number or 0.0  # BigQuery stores no negative zero
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import sqlglot
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from loader.embedded.catalog import Table, find_table
 from loader.embedded.errors import ApiError, invalid, unsupported
