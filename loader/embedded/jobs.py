@@ -21,6 +21,7 @@ import orjson
 
 from loader.embedded.datasets import DEFAULT_LOCATION, etag_of, now_ms
 from loader.embedded.errors import ApiError, already_exists, invalid, not_found, unsupported
+from loader.embedded.joblog import end_what_was_cut_short, ended, find, record
 from loader.embedded.names import JobRef, new_job
 from loader.embedded.wire import Call, Json, Reply, page
 
@@ -97,7 +98,8 @@ class Jobs:
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="job")
         self._running: dict[JobRef, tuple[Job, Future[None]]] = {}
         self._lock = threading.Lock()
-        self._end_what_was_cut_short()
+        with store.writing() as cursor:
+            end_what_was_cut_short(cursor)
 
     def close(self) -> None:
         """Wait for what runs; what has not begun ends at the next start."""
@@ -201,7 +203,7 @@ class Jobs:
     def find(self, project: str, name: str, location: str) -> tuple[JobRef, Json] | None:
         """Look a job up; "" is any location."""
         with self._store.reading() as cursor:
-            return _find(cursor, project, name, location)
+            return find(cursor, project, name, location)
 
     def wait(self, ref: JobRef, timeout_s: float) -> bool:
         """Wait for a job's end; returns whether it came."""
@@ -215,7 +217,7 @@ class Jobs:
 
     def _record_new(self, ref: JobRef, body: Json) -> None:
         with self._store.writing() as cursor:
-            if _find(cursor, ref.project, ref.job, ref.location) is not None:
+            if find(cursor, ref.project, ref.job, ref.location) is not None:
                 raise already_exists("Job", str(ref))
             cursor.execute(
                 "INSERT INTO meta.jobs VALUES (?, ?, ?, ?)",
@@ -252,30 +254,13 @@ class Jobs:
             self._faults.fail_job(job.ref.job)
             warnings = statistics.pop("errors", [])
             status = {"state": "DONE", **({"errors": warnings} if warnings else {})}
-            _record(cursor, job.ref, _ended(body, status, statistics))
+            record(cursor, job.ref, ended(body, status, statistics))
 
     def _record_failure(self, job: Job, body: Json, error: ApiError) -> None:
         proto = error.proto()
         status = {"state": "DONE", "errorResult": proto, "errors": [proto, *error.more]}
         with self._store.writing() as cursor:
-            _record(cursor, job.ref, _ended(body, status, {}))
-
-    def _end_what_was_cut_short(self) -> None:
-        error = ApiError(
-            "backendError",
-            "Error encountered during execution: the server was stopped before the job was done. "
-            "Retry with a new job id.",
-        )
-        proto = error.proto()
-        status = {"state": "DONE", "errorResult": proto, "errors": [proto]}
-        with self._store.writing() as cursor:
-            rows = cursor.execute(
-                "SELECT project, location, id, body FROM meta.jobs "
-                "WHERE body ->> '$.status.state' <> 'DONE'"
-            ).fetchall()
-            for project, location, name, text in rows:
-                body = orjson.loads(text)
-                _record(cursor, JobRef(project, location, name), _ended(body, status, {}))
+            record(cursor, job.ref, ended(body, status, {}))
 
     def _shown(self, ref: JobRef, body: Json) -> Json:
         with self._lock:
@@ -294,26 +279,3 @@ class Jobs:
             "status": status,
             "user_email": "nobody@embedded.invalid",
         }
-
-
-def _ended(body: Json, status: Json, statistics: Json) -> Json:
-    times = {"startTime": now_ms(), **body["statistics"], "endTime": now_ms()}
-    return {**body, "status": status, "statistics": {**times, **statistics}}
-
-
-def _record(cursor: duckdb.DuckDBPyConnection, ref: JobRef, body: Json) -> None:
-    cursor.execute(
-        "UPDATE meta.jobs SET body = ? WHERE project = ? AND location = ? AND id = ?",
-        [orjson.dumps(body).decode(), ref.project, ref.location, ref.job],
-    )
-
-
-def _find(
-    cursor: duckdb.DuckDBPyConnection, project: str, name: str, location: str
-) -> tuple[JobRef, Json] | None:
-    found = cursor.execute(
-        "SELECT location, body FROM meta.jobs WHERE project = ? AND id = ? "
-        "AND (? = '' OR lower(location) = lower(?))",
-        [project, name, location, location],
-    ).fetchone()
-    return None if found is None else (JobRef(project, found[0], name), orjson.loads(found[1]))

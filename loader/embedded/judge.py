@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, object]
 MAX_ROW_BYTES = 100 * 2**20  # "Row size", quotas of load jobs
+MAX_JSON_DEPTH = 500  # "JSON type"
 JSON_INTEGERS = range(-(2**63), 2**64)  # beyond, a JSON column holds a FLOAT64
 
 
@@ -86,7 +87,7 @@ class _Record:
             raise Flaw(f"Multiple definition of field: {self.path}{value.again}")
         row: Row = {}
         for key, item in value.items():
-            column = self.columns.get(key) or self.folded.get(key.lower())
+            column = self.columns.get(key) or self.folded.get(_folded(key))
             if column is None:
                 if not self.ignore_unknown:
                     raise Flaw(f"No such field: {self.path}{key}.")
@@ -181,19 +182,39 @@ def _array(one: Callable[[object], object], name: str) -> Callable[[object], obj
     return convert
 
 
+def _folded(key: str) -> str:
+    return key.lower() if key.isascii() else key  # str.lower() would take a Kelvin sign for a k
+
+
 def _json_text(value: object) -> object:
-    """Write a JSON column's value as BigQuery normalises it (its own member order is not kept)."""
-    return orjson.dumps(_plain(value)).decode()
+    """Write a JSON column's value with BigQuery's numbers (its own member order is not kept)."""
+    try:
+        return json.dumps(
+            _plain(value, 1), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        )
+    except ValueError as exc:
+        raise Flaw(f"Invalid JSON value: {exc}") from exc
 
 
-def _plain(value: object) -> object:
+def _wide(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError as exc:
+        raise Flaw(f"Invalid JSON value: {exc}") from exc
+
+
+def _plain(value: object, depth: int) -> object:
     if isinstance(value, NumberText):
         return float(value)
     if isinstance(value, int) and value not in JSON_INTEGERS:
-        return float(value)
+        return _wide(value)
+    if not isinstance(value, dict | list):
+        return value
+    if depth > MAX_JSON_DEPTH:
+        raise Flaw(f"JSON is nested too deep: at most {MAX_JSON_DEPTH} levels")
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
+        return {key: _plain(item, depth + 1) for key, item in value.items()}
+    return [_plain(item, depth + 1) for item in value]
 
 
 def encoded(row: Mapping[str, object]) -> bytes:

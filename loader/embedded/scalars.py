@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     Converter = Callable[[object, str], object]
 
 INT64 = range(-(2**63), 2**63)
-INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
-NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+INTEGER = re.compile(r"-?0*[0-9]{1,19}")
+NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?")
-DATETIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ Tt]([0-9:]{8}(?:\.[0-9]{1,6})?)")
+DATETIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ T]([0-9:]{8}(?:\.[0-9]{1,6})?)")
 # More than six fraction digits: the pages stop at six, Go writes nine (FACTS.md §1.2).
 TIMESTAMP = re.compile(
-    r"([0-9]{4})[-/]([0-9]{2})[-/]([0-9]{2})[ Tt]([0-9]{2}):([0-9]{2})"
-    r"(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?(?:[Zz]| ?UTC| ?([+-])([0-9]{1,2})(?::?([0-9]{2}))?)?"
+    r"([0-9]{4})([-/])([0-9]{2})\2([0-9]{2})[ T]([0-9]{2}):([0-9]{2})"
+    r"(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?(?:Z| UTC|([+-])([0-9]{1,2})(?::([0-5][0-9]))?)?"
 )
 TRUE = frozenset({"true", "t", "yes", "y", "1"})
 FALSE = frozenset({"false", "f", "no", "n", "0"})
-SPECIAL_FLOATS = {"nan": "NaN", "infinity": "Infinity", "-infinity": "-Infinity"}
+SPECIAL_FLOATS = frozenset({"NaN", "Infinity", "-Infinity"})
 INFINITE = (math.inf, -math.inf)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MAX_EPOCH_S = 1e12  # far outside of TIMESTAMP's range
+SECONDS = (-62_135_596_800, 253_402_300_799)  # the years 1 to 9999
 WIDE = Context(prec=100, rounding=ROUND_HALF_UP)  # BigQuery rounds half away from zero
 # Whole digits and scale held here.  DuckDB's widest decimal has 38 digits, BIGNUMERIC 76: a value
 # that needs more is refused, never rounded.
@@ -132,8 +132,8 @@ def _float(value: object, name: str) -> object:
     if type(value) is not NumberText and type(value) is not int:
         if type(value) is not str:
             raise _unfit(value, name, "double")
-        if value.lower() in SPECIAL_FLOATS:
-            return SPECIAL_FLOATS[value.lower()]
+        if value in SPECIAL_FLOATS:
+            return value
         if not NUMBER.fullmatch(value):
             raise _unfit(value, name, "double")
     try:
@@ -197,7 +197,8 @@ def _timestamp(value: object, name: str) -> object:
 
 
 def _instant(found: re.Match[str]) -> datetime | None:
-    year, month, day, hour, minute, second, fraction, sign, off_hours, off_minutes = found.groups()
+    year, _, month, day, hour, minute, second, fraction, *zone = found.groups()
+    sign, off_hours, off_minutes = zone
     micros = int(f"{fraction or '':0<6}"[:6])  # digits past microseconds are cut off
     offset = timedelta(hours=int(off_hours or 0), minutes=int(off_minutes or 0))
     if offset > timedelta(hours=14):
@@ -212,13 +213,21 @@ def _instant(found: re.Match[str]) -> datetime | None:
 
 
 def _epoch(value: object) -> datetime | None:
-    """Read a number as seconds since the epoch (of the two examples on the page, the first)."""
+    """Read a number as seconds since the epoch, or as milliseconds where it must be those.
+
+    The page has an example of each; that a number in both ranges means seconds is a guess.
+    """
     if isinstance(value, bool) or not isinstance(value, NumberText | int):
         return None
-    if abs(float(value)) > MAX_EPOCH_S:
+    first, last = SECONDS
+    if first <= float(value) <= last:
+        micros = 1_000_000
+    elif first * 1000 <= float(value) <= last * 1000 + 999:
+        micros = 1000
+    else:
         return None
     try:
-        return EPOCH + timedelta(microseconds=int(Decimal(value) * 1_000_000))
+        return EPOCH + timedelta(microseconds=int(Decimal(value) * micros))
     except OverflowError:
         return None
 
@@ -246,7 +255,7 @@ def _decimal(field: Field) -> Converter:
             raise Flaw(f"Invalid {kind} value: {value}. Field: {name}")
         if exact and rounded != number:
             raise Flaw(f"{kind} value {value} is wider than the embedded BigQuery can hold: {name}")
-        return str(rounded)
+        return f"{rounded:f}"
 
     return convert
 

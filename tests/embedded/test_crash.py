@@ -15,7 +15,7 @@ from google.cloud import bigquery
 from google.cloud.bigquery import LoadJobConfig, SchemaField
 
 from loader.embedded import EmbeddedBigQuery, InUseError
-from tests.embedded.conftest import Server, serving
+from tests.embedded.conftest import serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -509,4 +509,4 @@ def test_every_type_comes_back_as_its_python_type(client: bigquery.Client, datas
         }
         assert set(map(str, empty.values())) == {"None", "[]"}
     (nothing,) = client.query_and_wait("SELECT CAST('NaN' AS FLOAT64) AS x")
-    assert nothing.x != nothing.x  # noqa: PLR0124 - that is what NaN is
+    assert nothing.x != nothing.x

@@ -72,7 +72,10 @@ SHAPES: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("SELECT n FROM queried.free ORDER BY n", [(None,), (1,), (2,), (3,)]),
     ("SELECT n FROM queried.free ORDER BY n DESC", [(3,), (2,), (1,), (None,)]),
     ("SELECT raw.j.k FROM queried.free WHERE n = 1", [(1,)]),
-    ("SELECT JSON_VALUE(raw.j, '$.k') FROM queried.free WHERE n <= 2 ORDER BY n", [("1",), (None,)]),
+    (
+        "SELECT JSON_VALUE(raw.j, '$.k') FROM queried.free WHERE n <= 2 ORDER BY n",
+        [("1",), (None,)],
+    ),
     (
         "SELECT raw.test.id, s.rtt FROM queried.free, UNNEST(raw.snaps) AS s ORDER BY s.rtt",
         [("a", 10), ("b", 20), ("a", 30)],
@@ -82,43 +85,56 @@ SHAPES: list[tuple[str, list[tuple[Any, ...]]]] = [
         [(3, 20)],
     ),
     (
-        "SELECT n, s.rtt, o FROM queried.free, UNNEST(raw.snaps) AS s WITH OFFSET AS o "
-        "WHERE n = 1 ORDER BY o",
+        (
+            "SELECT n, s.rtt, o FROM queried.free, UNNEST(raw.snaps) AS s WITH OFFSET AS o "
+            "WHERE n = 1 ORDER BY o"
+        ),
         [(1, 10, 0), (1, 30, 1)],
     ),
     (
-        "SELECT n, s.rtt FROM queried.free LEFT JOIN UNNEST(raw.snaps) AS s "
-        "WHERE n = 2",
+        ("SELECT n, s.rtt FROM queried.free LEFT JOIN UNNEST(raw.snaps) AS s WHERE n = 2"),
         [(2, None)],
     ),
     (
-        "SELECT n, s.rtt, o FROM queried.free LEFT JOIN UNNEST(raw.snaps) AS s WITH OFFSET o "
-        "WHERE n >= 2 ORDER BY n",
+        (
+            "SELECT n, s.rtt, o FROM queried.free LEFT JOIN UNNEST(raw.snaps) AS s WITH OFFSET o "
+            "WHERE n >= 2 ORDER BY n"
+        ),
         [(2, None, None), (3, 20, 0)],
     ),
     (
-        "SELECT n, (SELECT MAX(s.rtt) FROM UNNEST(raw.snaps) AS s) FROM queried.free "
-        "WHERE date = '2022-09-29' ORDER BY n",
+        (
+            "SELECT n, (SELECT MAX(s.rtt) FROM UNNEST(raw.snaps) AS s) FROM queried.free "
+            "WHERE date = '2022-09-29' ORDER BY n"
+        ),
         [(1, 30), (2, None), (3, 20)],
     ),
     (
-        "SELECT ARRAY(SELECT s.rtt FROM UNNEST(raw.snaps) AS s ORDER BY s.rtt DESC) "
-        "FROM queried.free WHERE n = 1",
+        (
+            "SELECT ARRAY(SELECT s.rtt FROM UNNEST(raw.snaps) AS s ORDER BY s.rtt DESC) "
+            "FROM queried.free WHERE n = 1"
+        ),
         [([30, 10],)],
     ),
     (
-        "SELECT ARRAY(SELECT AS STRUCT s.rtt AS r FROM UNNEST(raw.snaps) AS s ORDER BY 1) "
-        "FROM queried.free WHERE n = 1",
+        (
+            "SELECT ARRAY(SELECT AS STRUCT s.rtt AS r FROM UNNEST(raw.snaps) AS s ORDER BY 1) "
+            "FROM queried.free WHERE n = 1"
+        ),
         [([{"r": 10}, {"r": 30}],)],
     ),
     (
-        "SELECT n, ARRAY_LENGTH(raw.snaps), raw.snaps[SAFE_OFFSET(0)].rtt FROM queried.free "
-        "WHERE n IS NOT NULL ORDER BY n",
+        (
+            "SELECT n, ARRAY_LENGTH(raw.snaps), raw.snaps[SAFE_OFFSET(0)].rtt FROM queried.free "
+            "WHERE n IS NOT NULL ORDER BY n"
+        ),
         [(1, 2, 10), (2, 0, None), (3, 1, 20)],
     ),
     (
-        "SELECT site, COUNT(*) AS c, SUM(n) FROM queried.free GROUP BY site "
-        "HAVING c > 0 ORDER BY site",
+        (
+            "SELECT site, COUNT(*) AS c, SUM(n) FROM queried.free GROUP BY site "
+            "HAVING c > 0 ORDER BY site"
+        ),
         [("lga", 2, 4), ("par", 2, 2)],
     ),
     (
@@ -126,57 +142,83 @@ SHAPES: list[tuple[str, list[tuple[Any, ...]]]] = [
         [("lga", [1, 3]), ("par", [2])],
     ),
     (
-        "SELECT site, ARRAY_AGG(STRUCT(n, site AS s) ORDER BY n DESC LIMIT 1)[OFFSET(0)].n "
-        "FROM queried.free GROUP BY 1 ORDER BY 1",
+        (
+            "SELECT site, ARRAY_AGG(STRUCT(n, site AS s) ORDER BY n DESC LIMIT 1)[OFFSET(0)].n "
+            "FROM queried.free GROUP BY 1 ORDER BY 1"
+        ),
         [("lga", 3), ("par", 2)],
     ),
     (
-        "SELECT n, ROW_NUMBER() OVER (PARTITION BY site ORDER BY n DESC), "
-        "SUM(n) OVER (PARTITION BY site), LAG(n) OVER (ORDER BY n) "
-        "FROM queried.free ORDER BY n",
+        (
+            "SELECT n, ROW_NUMBER() OVER (PARTITION BY site ORDER BY n DESC), "
+            "SUM(n) OVER (PARTITION BY site), LAG(n) OVER (ORDER BY n) "
+            "FROM queried.free ORDER BY n"
+        ),
         [(None, 2, 2, None), (1, 2, 4, None), (2, 1, 2, 1), (3, 1, 4, 2)],
     ),
     (
-        "SELECT n FROM queried.free WHERE TRUE "
-        "QUALIFY ROW_NUMBER() OVER (PARTITION BY site ORDER BY n DESC) = 1 ORDER BY n",
+        (
+            "SELECT n FROM queried.free WHERE TRUE "
+            "QUALIFY ROW_NUMBER() OVER (PARTITION BY site ORDER BY n DESC) = 1 ORDER BY n"
+        ),
         [(2,), (3,)],
     ),
     (
-        "SELECT DISTINCT PERCENTILE_CONT(n, 0.5) OVER (PARTITION BY site) AS p "
-        "FROM queried.free WHERE site = 'lga'",
+        (
+            "SELECT DISTINCT PERCENTILE_CONT(n, 0.5) OVER (PARTITION BY site) AS p "
+            "FROM queried.free WHERE site = 'lga'"
+        ),
         [(2.0,)],
     ),
     (
-        "WITH a AS (SELECT site, n FROM queried.free), b AS (SELECT site FROM a WHERE n = 2) "
-        "SELECT a.n FROM a JOIN b USING (site) ORDER BY n",
+        (
+            "WITH a AS (SELECT site, n FROM queried.free), b AS (SELECT site FROM a WHERE n = 2) "
+            "SELECT a.n FROM a JOIN b USING (site) ORDER BY n"
+        ),
         [(None,), (2,)],
     ),
     (
-        "SELECT a.n, b.n AS m FROM queried.free AS a JOIN queried.free AS b ON a.n = b.n - 1 ORDER BY 1",
+        "SELECT a.n, b.n AS m FROM queried.free a JOIN queried.free b ON a.n = b.n - 1 ORDER BY 1",
         [(1, 2), (2, 3)],
     ),
     ("SELECT 1 AS x UNION ALL SELECT 2 UNION ALL SELECT 2 ORDER BY x", [(1,), (2,), (2,)]),
     ("SELECT 1 AS x UNION DISTINCT SELECT 1", [(1,)]),
     ("SELECT * EXCEPT (raw, date) FROM queried.free WHERE n = 1", [("lga", 1)]),
-    ("SELECT * EXCEPT (raw) REPLACE (n + 1 AS n) FROM queried.free WHERE n = 1", [(date(2022, 9, 29), "lga", 2)]),
-    ("SELECT * FROM UNNEST([STRUCT(1 AS a, 'x' AS b), STRUCT(2, 'y')]) ORDER BY a", [(1, "x"), (2, "y")]),
-    ("SELECT * FROM UNNEST([3, 4]) AS v ORDER BY v", [(3,), (4,)]),
-    ("SELECT DATE_TRUNC(date, MONTH) AS m, COUNT(*) FROM queried.free GROUP BY m", [(date(2022, 9, 1), 4)]),
     (
-        "FROM queried.free |> WHERE n IS NOT NULL |> AGGREGATE SUM(n) AS s GROUP BY site "
-        "|> ORDER BY s DESC |> LIMIT 1",
+        "SELECT * EXCEPT (raw) REPLACE (n + 1 AS n) FROM queried.free WHERE n = 1",
+        [(date(2022, 9, 29), "lga", 2)],
+    ),
+    (
+        "SELECT * FROM UNNEST([STRUCT(1 AS a, 'x' AS b), STRUCT(2, 'y')]) ORDER BY a",
+        [(1, "x"), (2, "y")],
+    ),
+    ("SELECT * FROM UNNEST([3, 4]) AS v ORDER BY v", [(3,), (4,)]),
+    (
+        "SELECT DATE_TRUNC(date, MONTH) AS m, COUNT(*) FROM queried.free GROUP BY m",
+        [(date(2022, 9, 1), 4)],
+    ),
+    (
+        (
+            "FROM queried.free |> WHERE n IS NOT NULL |> AGGREGATE SUM(n) AS s GROUP BY site "
+            "|> ORDER BY s DESC |> LIMIT 1"
+        ),
         [("lga", 4)],
     ),
     (
-        "FROM queried.free |> EXTEND n * 2 AS twice |> WHERE twice > 2 |> SELECT site, twice "
-        "|> ORDER BY twice",
+        (
+            "FROM queried.free |> EXTEND n * 2 AS twice |> WHERE twice > 2 |> SELECT site, twice "
+            "|> ORDER BY twice"
+        ),
         [("par", 4), ("lga", 6)],
     ),
     ("SELECT n FROM queried.free ORDER BY n LIMIT 1 OFFSET 1", [(1,)]),
     ("SELECT EXISTS(SELECT 1 FROM queried.free WHERE n = 3)", [(True,)]),
     ("SELECT IF(n > 2, 'big', 'small') FROM queried.free WHERE n = 3", [("big",)]),
-    ("SELECT COUNT(*), MAX(date) FROM queried.free WHERE site IN ('lga')", [(2, date(2022, 9, 29))]),
-]  # fmt: skip
+    (
+        "SELECT COUNT(*), MAX(date) FROM queried.free WHERE site IN ('lga')",
+        [(2, date(2022, 9, 29))],
+    ),
+]
 
 
 @pytest.mark.parametrize(("sql", "expected"), SHAPES, ids=[shape[0][:70] for shape in SHAPES])
@@ -274,7 +316,7 @@ def test_what_cannot_be_asked_is_refused(
 
 def test_a_missing_table_is_not_found(client: bigquery.Client, ds: str) -> None:
     """Names of tables are case-sensitive."""
-    with pytest.raises(NotFound, match="Not found: Table proj:queried.FREE"):
+    with pytest.raises(NotFound, match=r"Not found: Table proj:queried\.FREE"):
         rows(client, "SELECT * FROM queried.FREE")
 
 
