@@ -156,7 +156,22 @@ def _last_day(node: exp.Expr) -> exp.Expr:
     return call("last_day", node.this)
 
 
+def _current(kind: str) -> Callable[[exp.Expr], exp.Expr]:
+    """Tell the time in UTC, or in the zone that is given."""
+
+    def rule(node: exp.Expr) -> exp.Expr:
+        now: exp.Expr = exp.CurrentTimestamp()
+        if node.this:
+            now = exp.AtTimeZone(this=now, zone=node.this.copy())
+        return exp.cast(exp.cast(now, "TIMESTAMP"), kind)
+
+    return rule
+
+
 DATES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
+    exp.CurrentDate: _current("DATE"),
+    exp.CurrentDatetime: _current("TIMESTAMP"),
+    exp.CurrentTime: _current("TIME"),
     exp.TimestampDiff: _timestamp_diff,
     exp.DateDiff: _date_diff,
     exp.DatetimeDiff: _date_diff,

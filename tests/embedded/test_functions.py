@@ -8,7 +8,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
+import sqlglot
 from google.api_core.exceptions import BadRequest
+
+from loader.embedded.grammar import ALLOWED
+from tests.embedded.test_query import CHANGES, FILTERED, SHAPES, TRUNCATE, WITH_PARAMETER
 
 if TYPE_CHECKING:
     from google.cloud import bigquery
@@ -69,6 +73,11 @@ CASES: list[tuple[str, object]] = [
     ("GREATEST(1, 3, 2)", 3),
     ("GREATEST(1, NULL)", None),
     ("LEAST(2, 1)", 1),
+    ("5 ^ 3", 6),
+    ("~5", -6),
+    ("SIN(0) + COS(0) + TAN(0) + ASIN(0) + ACOS(1) + ATAN(0) + ATAN2(0, 1)", 1.0),
+    ("RAND() < 1", True),
+    ("IS_INF(CAST('-Infinity' AS FLOAT64))", True),
     ("5 & 3", 1),
     ("5 | 3", 7),
     ("IS_NAN(CAST('NaN' AS FLOAT64))", True),
@@ -85,6 +94,8 @@ CASES: list[tuple[str, object]] = [
     ("3 IN UNNEST([1, 2])", False),
     ("NULL IS NULL", True),
     ("1 IS DISTINCT FROM NULL", True),
+    ("1 IS NOT DISTINCT FROM 1", True),
+    ("1 != 2 AND 1 <> 2 OR NOT TRUE", True),
     ("'a%b' LIKE 'a\\\\%b'", True),
     ("'axb' LIKE 'a\\\\%b'", False),
     ("'axb' LIKE 'a_b'", True),
@@ -133,6 +144,8 @@ CASES: list[tuple[str, object]] = [
     ("FROM_BASE64('YWJj')", b"abc"),
     ("TO_HEX(b'\\x00\\xff')", "00ff"),
     ("TO_HEX(MD5('abc'))", "900150983cd24fb0d6963f7d28e17f72"),
+    ("TO_HEX(SHA1('abc'))", "a9993e364706816aba3e25717850c26c9cd0d89d"),
+    ("LENGTH(GENERATE_UUID())", 36),
     ("MD5('abc')", bytes.fromhex("900150983cd24fb0d6963f7d28e17f72")),
     (
         "TO_HEX(SHA256('abc'))",
@@ -202,6 +215,14 @@ CASES: list[tuple[str, object]] = [
         "DATETIME_TRUNC(DATETIME '2020-01-01 10:20:00', DAY)",
         datetime(2020, 1, 1),  # noqa: DTZ001
     ),
+    ("DATETIME_SUB(DATETIME '2020-01-01 10:00:00', INTERVAL 1 HOUR)", datetime(2020, 1, 1, 9)),  # noqa: DTZ001
+    ("CURRENT_DATETIME() > DATETIME '2020-01-01 00:00:00'", True),
+    (
+        "DATETIME_DIFF(CURRENT_DATETIME('Asia/Tokyo'), CURRENT_DATETIME(), MINUTE) IN (539, 540)",
+        True,
+    ),
+    ("CURRENT_DATE('Asia/Tokyo') >= CURRENT_DATE()", True),
+    ("CURRENT_TIME() >= TIME '00:00:00'", True),
     ("TIME '10:20:30.5'", time(10, 20, 30, 500_000)),
     ("UNIX_SECONDS(TIMESTAMP '1970-01-01 00:00:01.9')", 1),
     ("UNIX_MILLIS(TIMESTAMP '1970-01-01 00:00:01.9')", 1900),
@@ -286,6 +307,16 @@ CASES: list[tuple[str, object]] = [
     ("(SELECT ANY_VALUE(x HAVING MAX x) FROM UNNEST([1, 3, 2]) AS x)", 3),
     ("(SELECT MAX_BY(x, -x) FROM UNNEST([1, 3, 2]) AS x)", 1),
     ("(SELECT MIN(x) FROM UNNEST(['b', 'a']) AS x)", "a"),
+    ("(SELECT LOGICAL_OR(x > 1) FROM UNNEST([1, 2]) AS x)", True),
+    ("(SELECT MIN_BY(x, -x) FROM UNNEST([1, 3, 2]) AS x)", 3),
+    ("(SELECT STDDEV_POP(x) FROM UNNEST([1, 3]) AS x)", 1.0),
+    ("(SELECT STDDEV_SAMP(x) FROM UNNEST([1, 3]) AS x)", math.sqrt(2)),
+    ("(SELECT VARIANCE(x) FROM UNNEST([1, 3]) AS x)", 2.0),
+    ("(SELECT VAR_SAMP(x) FROM UNNEST([1, 3]) AS x)", 2.0),
+    ("(SELECT VAR_POP(x) FROM UNNEST([1, 3]) AS x)", 1.0),
+    ("(SELECT CORR(x, -x) FROM UNNEST([1, 3]) AS x)", -1.0),
+    ("(SELECT COVAR_POP(x, x) FROM UNNEST([1, 3]) AS x)", 1.0),
+    ("(SELECT COVAR_SAMP(x, x) FROM UNNEST([1, 3]) AS x)", 2.0),
     ("(SELECT STDDEV(x) FROM UNNEST([1, 3]) AS x)", math.sqrt(2)),
     # NULLs come first, and last when descending.
     ("ARRAY(SELECT IFNULL(x, -1) FROM UNNEST([1, NULL, 2]) AS x ORDER BY x)", [-1, 1, 2]),
@@ -347,3 +378,15 @@ def test_what_cannot_be_done_is_an_error(client: bigquery.Client, expression: st
     """No value is given where BigQuery gives an error, or where the right one is not known."""
     with pytest.raises(BadRequest):
         client.query_and_wait(f"SELECT {expression} AS value")
+
+
+def test_each_part_of_the_grammar_is_held_to_a_value() -> None:
+    """Whatever a query may contain stands in one of these tests with what it gives."""
+    queries = [f"SELECT {expression}" for expression, _ in CASES]
+    queries += [sql for sql, _ in SHAPES] + FILTERED + CHANGES + [TRUNCATE, WITH_PARAMETER]
+    tested = {
+        type(node).__name__
+        for sql in queries
+        for node in sqlglot.parse_one(sql, read="bigquery").walk()
+    }
+    assert ALLOWED - tested == set()

@@ -183,6 +183,22 @@ SHAPES: list[tuple[str, list[tuple[Any, ...]]]] = [
     ),
     ("SELECT 1 AS x UNION ALL SELECT 2 UNION ALL SELECT 2 ORDER BY x", [(1,), (2,), (2,)]),
     ("SELECT 1 AS x UNION DISTINCT SELECT 1", [(1,)]),
+    ("SELECT n FROM queried.free EXCEPT DISTINCT SELECT 2 ORDER BY n", [(None,), (1,), (3,)]),
+    ("SELECT n FROM queried.free INTERSECT DISTINCT SELECT 2", [(2,)]),
+    (
+        (
+            "SELECT n, RANK() OVER w, DENSE_RANK() OVER w, PERCENT_RANK() OVER w, "
+            "CUME_DIST() OVER w, NTILE(2) OVER w, LEAD(n) OVER w, FIRST_VALUE(n) OVER w, "
+            "LAST_VALUE(n) OVER (ORDER BY n ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING), "
+            "NTH_VALUE(n, 2) OVER w "
+            "FROM queried.free WHERE n IS NOT NULL WINDOW w AS (ORDER BY n) ORDER BY n"
+        ),
+        [
+            (1, 1, 1, 0.0, 1 / 3, 1, 2, 1, 2, None),
+            (2, 2, 2, 0.5, 2 / 3, 1, 3, 1, 3, 2),
+            (3, 3, 3, 1.0, 1.0, 2, None, 1, 3, 2),
+        ],
+    ),
     ("SELECT * EXCEPT (raw, date) FROM queried.free WHERE n = 1", [("lga", 1)]),
     (
         "SELECT * EXCEPT (raw) REPLACE (n + 1 AS n) FROM queried.free WHERE n = 1",
@@ -340,6 +356,7 @@ def test_a_project_with_dashes_needs_no_quotes(client: bigquery.Client) -> None:
         assert rows(client, f"SELECT COUNT(*) FROM {name}") == [(0,)]
 
 
+WITH_PARAMETER = "SELECT @p"
 PARAMETERS: list[tuple[str, Any]] = [
     ("INT64", 7),
     ("FLOAT64", 1.5),
@@ -358,7 +375,7 @@ PARAMETERS: list[tuple[str, Any]] = [
 def test_parameters_keep_type_and_value(client: bigquery.Client, kind: str, value: object) -> None:
     """Named, by place, and in an array."""
     named = [bigquery.ScalarQueryParameter("p", kind, value)]
-    assert rows(client, "SELECT @p", query_parameters=named) == [(value,)]
+    assert rows(client, WITH_PARAMETER, query_parameters=named) == [(value,)]
     places = [
         bigquery.ScalarQueryParameter(None, "INT64", 1),
         bigquery.ScalarQueryParameter(None, kind, value),
@@ -441,35 +458,44 @@ def test_a_query_can_write_a_table(client: bigquery.Client, dataset: str) -> Non
     assert [dict(row) for row in result] == [{"c": "x"}]
 
 
+TRUNCATE = "TRUNCATE TABLE ds.t"
+CHANGES = [
+    "INSERT INTO ds.t (k, v) VALUES (1, 'a'), (2, 'b')",
+    "INSERT ds.t (k) SELECT k + 2 FROM ds.t",
+    "UPDATE ds.t SET v = 'z' WHERE k > 2",
+    "DELETE FROM ds.t WHERE k = 1",
+    (
+        "MERGE ds.t AS t USING (SELECT 2 AS k, 'm' AS v UNION ALL SELECT 9, 'n') AS s ON t.k = s.k "
+        "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT (k, v) VALUES (k, v)"
+    ),
+]
+
+
 def test_dml_changes_rows_and_counts_them(client: bigquery.Client, dataset: str) -> None:
     """INSERT, UPDATE, DELETE, MERGE and TRUNCATE; a REQUIRED column stays filled."""
     schema = [SchemaField("k", "INTEGER", "REQUIRED"), SchemaField("v", "STRING")]
     client.create_table(bigquery.Table(f"proj.{dataset}.t", schema=schema))
 
     def changed(sql: str) -> int | None:
-        job = client.query(sql.format(t=f"{dataset}.t"))
+        job = client.query(sql.replace("ds.t", f"{dataset}.t"))
         job.result()
         affected: int | None = job.num_dml_affected_rows
         return affected
 
-    assert changed("INSERT INTO {t} (k, v) VALUES (1, 'a'), (2, 'b')") == 2
-    assert changed("INSERT {t} (k) SELECT k + 2 FROM {t}") == 2
-    assert changed("UPDATE {t} SET v = 'z' WHERE k > 2") == 2
-    assert changed("DELETE FROM {t} WHERE k = 1") == 1
-    merge = (
-        "MERGE {t} AS t USING (SELECT 2 AS k, 'm' AS v UNION ALL SELECT 9, 'n') AS s ON t.k = s.k "
-        "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT (k, v) VALUES (k, v)"
-    )
-    assert changed(merge) == 2
+    assert [changed(sql) for sql in CHANGES] == [2, 2, 2, 1, 2]
     assert sorted(rows(client, f"SELECT k, v FROM {dataset}.t")) == [
         (2, "m"), (3, "z"), (4, "z"), (9, "n"),
     ]  # fmt: skip
     with pytest.raises(BadRequest, match="Required field k cannot be null"):
-        changed("INSERT INTO {t} (v) VALUES ('x')")
+        changed("INSERT INTO ds.t (v) VALUES ('x')")
     with pytest.raises(BadRequest, match="has type FLOAT"):
-        changed("INSERT INTO {t} (k) SELECT 1.5")
+        changed("INSERT INTO ds.t (k) SELECT 1.5")
     assert client.get_table(f"{dataset}.t").num_rows == 4
-    changed("TRUNCATE TABLE {t}")
+    with pytest.raises(BadRequest, match="has type FLOAT"):
+        changed("UPDATE ds.t SET k = 1.5 WHERE TRUE")
+    with pytest.raises(BadRequest, match="must have a WHERE clause"):
+        changed("DELETE FROM ds.t")
+    changed(TRUNCATE)
     assert client.get_table(f"{dataset}.t").num_rows == 0
 
 
