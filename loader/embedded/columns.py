@@ -106,8 +106,7 @@ def result_field(name: str, kind: Any) -> Field:  # noqa: ANN401 - DuckDBPyType 
             raise unsupported(f"An array of arrays ({name}), in BigQuery as here,")
         return Field(name=name, type=inner.type, mode="REPEATED", fields=inner.fields)
     if kind.id == "struct":
-        subs = enumerate(kind.children, 1)
-        fields = tuple(result_field(sub or f"_field_{i}", child) for i, (sub, child) in subs)
+        fields = tuple(result_field(sub, child) for sub, child in kind.children)
         return Field(name=name, type="RECORD", fields=fields)
     return Field(name=name, type=_scalar(name, kind))
 

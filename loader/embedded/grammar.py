@@ -108,17 +108,28 @@ def _check_carried(node: exp.Expr, known: Iterable[str]) -> None:
 
 
 def _check_star(node: exp.Select) -> None:
-    """Refuse `*` over an array's alias: BigQuery spreads a STRUCT's fields, DuckDB does not."""
+    """Refuse `*` where the columns that DuckDB makes of it are not BigQuery's.
+
+    BigQuery spreads a STRUCT out of UNNEST and puts the columns of USING first; in a subquery
+    DuckDB renames the second of two columns of one name.
+    """
     if not any(isinstance(item, exp.Star) for item in node.expressions):
         return
+    joins = node.args.get("joins") or []
     first = node.args.get("from_") or node.args.get("from")
     sources = [first.this] if first else []
-    sources += [join.this for join in node.args.get("joins") or []]
-    for source in sources:
-        if isinstance(source, exp.Unnest) and source.args.get("alias"):
-            array = source.expressions[0]
-            scalar = isinstance(array, exp.GenerateSeries | exp.GenerateDateArray) or (
-                isinstance(array, exp.Array) and all(i.is_primitive for i in array.expressions)
-            )
-            if not scalar:
-                raise unsupported("SELECT * over UNNEST (name the columns)")
+    if any(not _is_spread(source) for source in [*sources, *(join.this for join in joins)]):
+        raise unsupported("SELECT * over UNNEST (name the columns)")
+    if any(join.args.get("using") for join in joins):
+        raise unsupported("SELECT * over JOIN with USING (name the columns)")
+    if joins and node.parent is not None:
+        raise unsupported("SELECT * over joined tables in a subquery (name the columns)")
+
+
+def _is_spread(source: exp.Expr) -> bool:
+    if not isinstance(source, exp.Unnest) or not source.args.get("alias"):
+        return True
+    array = source.expressions[0]
+    if isinstance(array, exp.Array):
+        return all(item.is_primitive for item in array.expressions)
+    return isinstance(array, exp.GenerateSeries | exp.GenerateDateArray)

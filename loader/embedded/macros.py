@@ -130,6 +130,12 @@ MACROS: dict[str, list[tuple[str, str]]] = {
         ("a DOUBLE, b DOUBLE", "a * b"),
         (f"a {N}, b {N}", f"CAST(a * b AS {N})"),
     ],
+    "bq_add": [("a DATE, b BIGINT", "a + CAST(b AS INTEGER)"), ("a, b", "a + b")],
+    "bq_sub": [
+        ("a DATE, b DATE", "error('DATE - DATE is not supported by the embedded BigQuery')"),
+        ("a DATE, b BIGINT", "a - CAST(b AS INTEGER)"),
+        ("a, b", "a - b"),
+    ],
     "bq_no_numeric": [
         ("x BIGINT", "x"),
         ("x HUGEINT", "x"),
@@ -147,6 +153,10 @@ MACROS: dict[str, list[tuple[str, str]]] = {
     "bq_round_to": [
         ("x BIGINT, n BIGINT", "CAST(round(x, CAST(n AS INTEGER)) AS DOUBLE)"),
         ("x DOUBLE, n BIGINT", "round(x, CAST(n AS INTEGER))"),
+        (
+            f"x {N}, n BIGINT",
+            "error('ROUND of NUMERIC to digits is not supported by the embedded BigQuery')",
+        ),
     ],
     "bq_sign": [
         ("x BIGINT", "CAST(sign(x) AS BIGINT)"),

@@ -202,12 +202,28 @@ def _unnest(node: exp.Expr) -> exp.Expr:
     return after
 
 
+def _struct(node: exp.Expr) -> exp.Expr:
+    """Name the fields that have no name as BigQuery shows them."""
+    if isinstance(node.parent, exp.Cast):
+        return node  # the type gives the names
+    named = [
+        item
+        if isinstance(item, exp.PropertyEQ | exp.Column | exp.Dot)
+        else exp.PropertyEQ(this=exp.to_identifier(f"_field_{place}"), expression=item.copy())
+        for place, item in enumerate(node.expressions, 1)
+    ]
+    return exp.Struct(expressions=named)
+
+
 RULES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     **DATES,
     exp.Literal: _literal,
     exp.DataType: _type,
     exp.Cast: _cast,
     exp.TryCast: _cast,
+    exp.Add: _macro("bq_add"),
+    exp.Sub: _macro("bq_sub"),
+    exp.Mul: _macro("bq_mul"),
     exp.Div: _macro("bq_div"),
     exp.SafeDivide: _macro("bq_safe_divide"),
     exp.IntDiv: _macro("bq_intdiv"),
@@ -237,5 +253,6 @@ RULES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Avg: lambda node: exp.Avg(this=call("bq_no_numeric", node.this)),
     exp.ArrayAgg: _array_agg,
     exp.IgnoreNulls: _array_agg,
+    exp.Struct: _struct,
     exp.Unnest: _unnest,
 }

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import sqlglot
-from sqlglot import ErrorLevel, exp
+from sqlglot import ErrorLevel, TokenType, exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import TokenType
 
 from loader.embedded.catalog import Table, find_table
 from loader.embedded.errors import ApiError, invalid, unsupported
 from loader.embedded.grammar import check
 from loader.embedded.names import DatasetRef, TableRef
-from loader.embedded.outputs import name_outputs
+from loader.embedded.outputs import name_outputs, settle_aliases
 from loader.embedded.parameters import PLACE
+from loader.embedded.pipes import without_pipes
 from loader.embedded.pruning import require_filters
 from loader.embedded.results import columns
 from loader.embedded.rewrites import rewritten
@@ -83,6 +83,7 @@ def translate(cursor: duckdb.DuckDBPyConnection, sql: str, context: Context) -> 
     resolver = _Resolver(cursor, context)
     tree = resolver.resolved(tree, 0)
     require_filters(tree, resolver.tables)
+    settle_aliases(tree)
     if kind == "SELECT":
         name_outputs(tree)
     for table in tree.find_all(exp.Table):
@@ -99,7 +100,9 @@ def _duckdb(tree: exp.Expr, parameters: dict[str, str]) -> str:
     """
     check(tree)
     try:
-        return rewritten(tree, parameters).sql("duckdb", unsupported_level=ErrorLevel.RAISE)
+        return rewritten(tree, parameters).sql(
+            "duckdb", unsupported_level=ErrorLevel.RAISE, identify=True
+        )
     except (SqlglotError, ValueError, TypeError, KeyError, AttributeError) as exc:
         # SQLGlot fails in many ways on what it does not expect; none of them is an answer.
         raise unsupported(str(exc)) from exc
@@ -113,7 +116,9 @@ def parsed(sql: str) -> exp.Expr:
     """
     try:
         trees = [
-            tree for tree in sqlglot.parse(_numbered(sql), read="bigquery") if tree is not None
+            tree
+            for tree in sqlglot.parse(without_pipes(_numbered(sql)), read="bigquery")
+            if tree is not None
         ]
     except SqlglotError as exc:
         said = str(exc).splitlines()[0] if str(exc) else "cannot be parsed"
@@ -143,6 +148,7 @@ def describe(cursor: duckdb.DuckDBPyConnection, sql: str, project: str) -> tuple
         raise invalid("A view must be a query")
     resolver = _Resolver(cursor, Context(project=project))
     tree = resolver.resolved(tree, 0)
+    settle_aliases(tree)
     name_outputs(tree)
     for table in tree.find_all(exp.Table):
         resolver.place(table)

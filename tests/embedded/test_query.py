@@ -227,6 +227,41 @@ SHAPES: list[tuple[str, list[tuple[Any, ...]]]] = [
         ),
         [("par", 4), ("lga", 6)],
     ),
+    ("FROM UNNEST([1, 2, 3]) AS n |> LIMIT 2 |> WHERE n > 1", [(2,)]),
+    (
+        (
+            "FROM UNNEST([1, 2, 3]) AS n |> AGGREGATE COUNT(*) AS c GROUP BY MOD(n, 2) AS n "
+            "|> ORDER BY n -- the new n"
+        ),
+        [(0, 1), (1, 2)],
+    ),
+    ("FROM UNNEST([1, 1]) AS n |> SELECT DISTINCT n |> AGGREGATE COUNT(*) AS c", [(1,)]),
+    ("FROM UNNEST([3, 1]) AS n |> DISTINCT |> ORDER BY n |> LIMIT 1", [(1,)]),
+    ("FROM UNNEST([1]) AS n |> EXTEND n + 1 AS m |> SET n = m * 2 |> DROP m", [(4,)]),
+    (
+        (
+            "FROM queried.free AS a |> WHERE a.n = 1 |> LEFT JOIN queried.free AS b "
+            "ON a.site = b.site |> AGGREGATE COUNT(*) AS c GROUP BY a.site"
+        ),
+        [("lga", 2)],
+    ),
+    (
+        (
+            "FROM queried.free |> WHERE n = 1 |> UNION ALL (SELECT * FROM queried.free) |> SELECT n "
+            "|> ORDER BY n DESC |> LIMIT 2"
+        ),
+        [(3,), (2,)],
+    ),
+    (
+        ("WITH q AS (FROM queried.free |> WHERE n > 1) FROM q |> AS r |> SELECT r.n |> ORDER BY n"),
+        [(2,), (3,)],
+    ),
+    (
+        "SELECT DATE_TRUNC(date, MONTH) AS date, COUNT(*) AS c FROM queried.free GROUP BY date",
+        [(date(2022, 9, 1), 4)],
+    ),
+    ("SELECT -n AS n FROM queried.free GROUP BY n HAVING n < -1 ORDER BY n + 1", [(-3,), (-2,)]),
+    ("SELECT 1 AS `end`, 2 AS user, 3 AS `order`", [(1, 2, 3)]),
     ("SELECT n FROM queried.free ORDER BY n LIMIT 1 OFFSET 1", [(1,)]),
     ("SELECT EXISTS(SELECT 1 FROM queried.free WHERE n = 3)", [(True,)]),
     ("SELECT IF(n > 2, 'big', 'small') FROM queried.free WHERE n = 3", [("big",)]),
@@ -315,6 +350,22 @@ def test_a_query_without_partition_filter_is_refused(
             "Pivot|not supported",
         ),
         ("SELECT * FROM queried.free, UNNEST(raw.snaps) AS s", r"SELECT \* over UNNEST"),
+        ("SELECT * FROM queried.free JOIN queried.t USING (n)", r"without a filter|with USING"),
+        ("SELECT * FROM queried.free a JOIN queried.free b USING (n)", "over JOIN with USING"),
+        (
+            "SELECT x.n FROM (SELECT * FROM queried.free a, queried.free b) AS x",
+            "over joined tables in a subquery",
+        ),
+        (
+            "SELECT -n AS n FROM queried.free QUALIFY ROW_NUMBER() OVER (ORDER BY n) = 1",
+            "QUALIFY on n",
+        ),
+        ("FROM queried.free |> RENAME n AS m", "pipe operator RENAME"),
+        ("FROM queried.free a |> JOIN queried.free b USING (n) |> DISTINCT", "joined tables"),
+        ("SELECT DATE '2020-01-02' - DATE '2020-01-01'", "DATE - DATE"),
+        ("SELECT TIMESTAMP '2020-01-02' - TIMESTAMP '2020-01-01'", "Type INTERVAL"),
+        ("SELECT 9223372036854775808", "9223372036854775808"),
+        ("SELECT ARRAY_AGG(n) FROM queried.free", "Array cannot have a null element"),
         ("CREATE TABLE queried.x (a INT64)", "CREATE TABLE"),
         ("CALL queried.p()", "not supported"),
         ("DECLARE x INT64", "not supported"),
