@@ -10,16 +10,64 @@ from __future__ import annotations
 
 N = "DECIMAL(38,9)"
 NO_DIVISION = "error('division by zero')"
-NO_NUMERIC = "error('NUMERIC division is not supported by the embedded BigQuery: cast to FLOAT64')"
+
+
+def _no(what: str) -> str:
+    return f"error('{what} is not supported by the embedded BigQuery')"
+
+
+def _is_decimal(name: str) -> str:
+    return f"typeof({name}) LIKE 'DECIMAL%'"
+
+
+def _by_type(branches: dict[str, str], otherwise: str) -> str:
+    """Return the CASE over the type of x; DuckDB folds it, so that one branch is left."""
+    whens = " ".join(f"WHEN '{kind}' THEN {value}" for kind, value in branches.items())
+    return f"CASE typeof(x) {whens} ELSE {otherwise} END"
+
+
+# Every branch must bind for every type, so each starts from the text that any type has; and none
+# may fail on a text of another type, as DuckDB takes common parts out of a CASE.
+_TEXT = "CAST(x AS VARCHAR)"
+_DOUBLE = f"TRY_CAST({_TEXT} AS DOUBLE)"
 # DuckDB prints fractions without trailing zeros, BigQuery in groups of three digits.
 _FRACTION = "regexp_replace(regexp_replace({0}, '\\.000000', ''), '(\\.[0-9]{{3}})000', '\\1')"
-# %.15g, or %.17g where that is not exact: exponents from 1e15 on, where DuckDB has them from 1e16.
-_FLOAT_TEXT = (
-    "CASE WHEN isnan(x) THEN 'NaN' WHEN isinf(x) THEN CAST(x AS VARCHAR) "
-    "WHEN abs(x) >= 1e15 THEN error('FLOAT64 of 1e15 or more as STRING is not supported by the "
-    "embedded BigQuery') ELSE regexp_replace(CAST(x AS VARCHAR), '\\.0$', '') END"
+_SECONDS = "'%Y-%m-%d %H:%M:%S.%f'"
+_STRING = {
+    "VARCHAR": _TEXT,
+    '"NULL"': _TEXT,
+    "BOOLEAN": _TEXT,
+    "DATE": _TEXT,
+    **dict.fromkeys(("INTEGER", "BIGINT", "HUGEINT"), _TEXT),
+    "BLOB": f"decode(TRY_CAST({_TEXT} AS BLOB))",
+    N: f"regexp_replace({_TEXT}, '\\.?0+$', '')",
+    # %.15g, or %.17g where that is not exact: exponents from 1e15 on, DuckDB's from 1e16.
+    "DOUBLE": (
+        f"CASE WHEN isnan({_DOUBLE}) THEN 'NaN' WHEN isinf({_DOUBLE}) THEN {_TEXT} "
+        f"WHEN abs({_DOUBLE}) >= 1e15 THEN {_no('FLOAT64 of 1e15 or more as STRING')} "
+        f"ELSE regexp_replace({_TEXT}, '\\.0$', '') END"
+    ),
+    "TIMESTAMP": _FRACTION.format(f"strftime(TRY_CAST({_TEXT} AS TIMESTAMP), {_SECONDS})"),
+    "TIMESTAMP WITH TIME ZONE": (
+        _FRACTION.format(
+            f"strftime(CAST(TRY_CAST({_TEXT} AS TIMESTAMPTZ) AS TIMESTAMP), {_SECONDS})"
+        )
+        + " || '+00'"
+    ),
+    "TIME": _FRACTION.format(
+        f"strftime(DATE '2000-01-01' + TRY_CAST({_TEXT} AS TIME), '%H:%M:%S.%f')"
+    ),
+}
+_BIGINT = f"TRY_CAST({_TEXT} AS BIGINT)"
+_IS_INT = f"regexp_full_match({_TEXT}, '[+-]?[0-9]+')"
+_IS_BOOL = f"lower({_TEXT}) IN ('true', 'false')"
+_ROUNDED = f"round({_DOUBLE})"  # half away from zero, where DuckDB's CAST rounds to even
+_ANY_DOUBLE = "'DOUBLE' IN (typeof(a), typeof(b))"
+_BOTH_DECIMAL = f"({_is_decimal('a')} AND {_is_decimal('b')})"
+_DECIMAL_DIVISION = (
+    f"({_is_decimal('a')} AND typeof(b) <> 'DOUBLE') OR "
+    f"({_is_decimal('b')} AND typeof(a) <> 'DOUBLE')"
 )
-_INT_TEXT = "regexp_full_match(x, '[+-]?[0-9]+')"
 _SAME_PLACE = "CASE WHEN p = 0 OR -p > length(s) THEN 1 ELSE p END"
 _SCALAR = (
     "CASE WHEN json_type(j, p) IN ('OBJECT', 'ARRAY', 'NULL') THEN NULL "
@@ -35,9 +83,7 @@ _TO_JSON = (
     "THEN CAST(to_json(x) AS VARCHAR) ELSE error('TO_JSON_STRING of ' || typeof(x) || "
     "' is not supported by the embedded BigQuery') END"
 )
-_INSTANT_TEXT = (
-    _FRACTION.format("strftime(CAST(x AS TIMESTAMP), '%Y-%m-%d %H:%M:%S.%f')") + " || '+00'"
-)
+_INSTANT_TEXT = _FRACTION.format(f"strftime(CAST(x AS TIMESTAMP), {_SECONDS})") + " || '+00'"
 
 
 def _json_as(types: str, value: str, noun: str) -> tuple[str, str]:
@@ -49,114 +95,129 @@ def _json_as(types: str, value: str, noun: str) -> tuple[str, str]:
     )
 
 
-# name → overloads: (parameters, body).  Conversion rules: "Conversion functions: CAST".
+# name → overloads: (parameters, body).  An aggregate function has no type yet when DuckDB chooses
+# an overload, so what may stand around one has a single overload and looks at typeof.
+# Conversion rules: "Conversion functions: CAST".
 MACROS: dict[str, list[tuple[str, str]]] = {
-    "bq_string": [
-        ("x VARCHAR", "x"),
-        ("x BLOB", "decode(x)"),
-        ("x BOOLEAN", "CAST(x AS VARCHAR)"),
-        ("x BIGINT", "CAST(x AS VARCHAR)"),
-        ("x HUGEINT", "CAST(x AS VARCHAR)"),
-        ("x DATE", "CAST(x AS VARCHAR)"),
-        ("x DOUBLE", _FLOAT_TEXT),
-        (f"x {N}", "regexp_replace(CAST(x AS VARCHAR), '\\.?0+$', '')"),
-        ("x TIMESTAMP", _FRACTION.format("strftime(x, '%Y-%m-%d %H:%M:%S.%f')")),
-        ("x TIMESTAMPTZ", _INSTANT_TEXT),
-        (
-            "x TIME",
-            _FRACTION.format("strftime(DATE '2000-01-01' + x, '%H:%M:%S.%f')"),
-        ),
-    ],
+    "bq_string": [("x", _by_type(_STRING, "error('Invalid cast to STRING from ' || typeof(x))"))],
     "bq_int64": [
-        ("x BIGINT", "x"),
-        ("x HUGEINT", "CAST(x AS BIGINT)"),
-        ("x BOOLEAN", "CAST(x AS BIGINT)"),
-        ("x DOUBLE", "CAST(round(x) AS BIGINT)"),  # half away from zero, DuckDB's CAST to even
-        (f"x {N}", "CAST(round(x) AS BIGINT)"),
         (
-            "x VARCHAR",
-            (
-                f"CASE WHEN x IS NULL THEN NULL WHEN {_INT_TEXT} THEN CAST(x AS BIGINT) "
-                "ELSE error('Bad int64 value: ' || x) END"
+            "x",
+            _by_type(
+                {
+                    "DOUBLE": f"CAST({_ROUNDED} AS BIGINT)",
+                    "VARCHAR": f"CASE WHEN x IS NULL OR {_IS_INT} AND {_BIGINT} IS NOT NULL "
+                    f"THEN {_BIGINT} ELSE error('Bad int64 value: ' || {_TEXT}) END",
+                },
+                "CAST(x AS BIGINT)",
             ),
-        ),
+        )
     ],
     "bq_safe_int64": [
-        ("x BIGINT", "x"),
-        ("x HUGEINT", "TRY_CAST(x AS BIGINT)"),
-        ("x BOOLEAN", "CAST(x AS BIGINT)"),
-        ("x DOUBLE", "TRY_CAST(round(x) AS BIGINT)"),
-        (f"x {N}", "TRY_CAST(round(x) AS BIGINT)"),
-        ("x VARCHAR", f"CASE WHEN {_INT_TEXT} THEN TRY_CAST(x AS BIGINT) END"),
+        (
+            "x",
+            _by_type(
+                {
+                    "DOUBLE": f"TRY_CAST({_ROUNDED} AS BIGINT)",
+                    "VARCHAR": f"CASE WHEN {_IS_INT} THEN {_BIGINT} END",
+                },
+                "TRY_CAST(x AS BIGINT)",
+            ),
+        )
     ],
     "bq_bool": [
-        ("x BOOLEAN", "x"),
-        ("x BIGINT", "x <> 0"),
         (
-            "x VARCHAR",
-            (
-                "CASE WHEN x IS NULL THEN NULL WHEN lower(x) IN ('true', 'false') THEN "
-                "lower(x) = 'true' ELSE error('Bad bool value: ' || x) END"
+            "x",
+            _by_type(
+                {
+                    "VARCHAR": f"CASE WHEN x IS NULL OR {_IS_BOOL} THEN lower({_TEXT}) = 'true' "
+                    f"ELSE error('Bad bool value: ' || {_TEXT}) END"
+                },
+                "CAST(x AS BOOLEAN)",
             ),
-        ),
+        )
     ],
     "bq_safe_bool": [
-        ("x BOOLEAN", "x"),
-        ("x BIGINT", "x <> 0"),
-        ("x VARCHAR", "CASE WHEN lower(x) IN ('true', 'false') THEN lower(x) = 'true' END"),
+        (
+            "x",
+            _by_type(
+                {"VARCHAR": f"CASE WHEN {_IS_BOOL} THEN lower({_TEXT}) = 'true' END"},
+                "TRY_CAST(x AS BOOLEAN)",
+            ),
+        )
     ],
     "bq_bytes": [("x BLOB", "x"), ("x VARCHAR", "encode(x)")],
     "bq_div": [
-        (f"a {t}, b {t}", f"CASE WHEN b = 0 THEN {NO_DIVISION} ELSE a / b END")
-        for t in ("BIGINT", "HUGEINT", "DOUBLE")
-    ]
-    + [(f"a {N}, b {N}", NO_NUMERIC)],
+        (
+            "a, b",
+            (
+                f"CASE WHEN {_DECIMAL_DIVISION} THEN {_no('Division of NUMERIC')} "
+                f"WHEN b = 0 THEN {NO_DIVISION} ELSE a / b END"
+            ),
+        )
+    ],
     "bq_safe_divide": [
-        (f"a {t}, b {t}", "CASE WHEN b <> 0 THEN a / b END")
-        for t in ("BIGINT", "HUGEINT", "DOUBLE")
-    ]
-    + [(f"a {N}, b {N}", NO_NUMERIC)],
+        (
+            "a, b",
+            (
+                f"CASE WHEN {_DECIMAL_DIVISION} THEN {_no('Division of NUMERIC')} "
+                "WHEN b <> 0 THEN a / b END"
+            ),
+        )
+    ],
     "bq_intdiv": [
-        (f"a {t}, b {t}", f"CASE WHEN b = 0 THEN {NO_DIVISION} ELSE a // b END")
-        for t in ("BIGINT", "HUGEINT")
+        (
+            "a, b",
+            (
+                f"CASE WHEN {_ANY_DOUBLE} THEN {_no('DIV of FLOAT64')} "
+                f"WHEN b = 0 THEN {NO_DIVISION} ELSE a // b END"
+            ),
+        )
     ],
     "bq_mod": [
-        (f"a {t}, b {t}", f"CASE WHEN b = 0 THEN {NO_DIVISION} ELSE a % b END")
-        for t in ("BIGINT", "HUGEINT", N)
+        (
+            "a, b",
+            (
+                f"CASE WHEN {_ANY_DOUBLE} THEN {_no('MOD of FLOAT64')} "
+                f"WHEN b = 0 THEN {NO_DIVISION} ELSE a % b END"
+            ),
+        )
     ],
     "bq_mul": [
-        ("a BIGINT, b BIGINT", "a * b"),
-        ("a HUGEINT, b HUGEINT", "a * b"),
-        ("a DOUBLE, b DOUBLE", "a * b"),
-        (f"a {N}, b {N}", f"CAST(a * b AS {N})"),
+        ("a, b", f"CASE WHEN {_BOTH_DECIMAL} THEN {_no('NUMERIC * NUMERIC')} ELSE a * b END")
     ],
-    "bq_add": [("a DATE, b BIGINT", "a + CAST(b AS INTEGER)"), ("a, b", "a + b")],
     "bq_sub": [
-        ("a DATE, b DATE", "error('DATE - DATE is not supported by the embedded BigQuery')"),
-        ("a DATE, b BIGINT", "a - CAST(b AS INTEGER)"),
-        ("a, b", "a - b"),
+        (
+            "a, b",
+            (
+                f"CASE WHEN typeof(a) = 'DATE' AND typeof(b) = 'DATE' THEN {_no('DATE - DATE')} "
+                "ELSE a - b END"
+            ),
+        )
     ],
     "bq_no_numeric": [
-        ("x BIGINT", "x"),
-        ("x HUGEINT", "x"),
-        ("x DOUBLE", "x"),
-        (f"x {N}", NO_NUMERIC),
+        ("x", f"CASE WHEN {_is_decimal('x')} THEN {_no('AVG of NUMERIC')} ELSE x END")
     ],
     **{
         f"bq_{name}": [
-            ("x BIGINT", f"CAST({name}(x) AS DOUBLE)"),  # of INT64 BigQuery gives FLOAT64
-            ("x DOUBLE", f"{name}(x)"),
-            (f"x {N}", f"CAST({name}(x) AS {N})"),
+            (
+                "x",
+                (
+                    f"CASE WHEN {_is_decimal('x')} THEN {_no(f'{name.upper()} of NUMERIC')} "
+                    f"ELSE CAST({name}(x) AS DOUBLE) END"
+                ),  # of INT64 too BigQuery gives FLOAT64
+            )
         ]
         for name in ("ceil", "floor", "round", "trunc")
     },
     "bq_round_to": [
-        ("x BIGINT, n BIGINT", "CAST(round(x, CAST(n AS INTEGER)) AS DOUBLE)"),
-        ("x DOUBLE, n BIGINT", "round(x, CAST(n AS INTEGER))"),
         (
-            f"x {N}, n BIGINT",
-            "error('ROUND of NUMERIC to digits is not supported by the embedded BigQuery')",
-        ),
+            "x, n",
+            (
+                f"CASE WHEN {_is_decimal('x')} THEN {_no('ROUND of NUMERIC')} "
+                "ELSE round(CAST(x AS DOUBLE), CAST(n AS INTEGER)) END"
+            ),
+        )
     ],
     "bq_sign": [
         ("x BIGINT", "CAST(sign(x) AS BIGINT)"),
@@ -182,8 +243,20 @@ MACROS: dict[str, list[tuple[str, str]]] = {
             ),
         ),
     ],
-    "bq_length": [("x VARCHAR", "length(x)"), ("x BLOB", "octet_length(x)")],
-    "bq_json_value": [("j JSON, p", _SCALAR), ("j VARCHAR, p", _SCALAR)],
+    "bq_length": [
+        (
+            "x",
+            _by_type(
+                {
+                    "VARCHAR": f"length({_TEXT})",
+                    "BLOB": f"octet_length(TRY_CAST({_TEXT} AS BLOB))",
+                    '"NULL"': "NULL",
+                },
+                "error('No matching signature for LENGTH of ' || typeof(x))",
+            ),
+        )
+    ],
+    "bq_json_value": [("j, p", _SCALAR)],
     "bq_json_query": [
         ("j JSON, p", "json_extract(j, p)"),
         ("j VARCHAR, p", "CAST(json_extract(j, p) AS VARCHAR)"),

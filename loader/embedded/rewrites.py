@@ -50,9 +50,17 @@ def _literal(node: exp.Expr) -> exp.Expr:
         return node
     if not node.is_int:
         return exp.cast(exp.Literal.string(node.name), exp.DataType.Type.DOUBLE)
-    if isinstance(node.parent, ARITHMETIC):
+    parent = node.parent
+    if isinstance(parent, ARITHMETIC) and _is_fixed(parent.left) and _is_fixed(parent.right):
         return exp.cast(node.copy(), exp.DataType.Type.BIGINT)
     return node
+
+
+def _is_fixed(node: exp.Expr) -> bool:
+    """Say whether DuckDB would take an operand for a small constant: columns are INT64."""
+    return all(
+        isinstance(part, (exp.Literal, exp.Paren, exp.Neg, *ARITHMETIC)) for part in node.walk()
+    )
 
 
 def _type(node: exp.Expr) -> exp.Expr:
@@ -206,6 +214,10 @@ def _struct(node: exp.Expr) -> exp.Expr:
     """Name the fields that have no name as BigQuery shows them."""
     if isinstance(node.parent, exp.Cast):
         return node  # the type gives the names
+    if isinstance(node.parent, exp.Array) and node is not node.parent.expressions[0]:
+        first = node.parent.expressions[0]
+        if any(isinstance(item, exp.PropertyEQ) for item in first.expressions):
+            return node  # the first of an array names the others' fields
     named = [
         item
         if isinstance(item, exp.PropertyEQ | exp.Column | exp.Dot)
@@ -221,7 +233,6 @@ RULES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.DataType: _type,
     exp.Cast: _cast,
     exp.TryCast: _cast,
-    exp.Add: _macro("bq_add"),
     exp.Sub: _macro("bq_sub"),
     exp.Mul: _macro("bq_mul"),
     exp.Div: _macro("bq_div"),

@@ -28,6 +28,7 @@ MAX_URIS = 10_000  # "Load jobs", quotas
 GZIP_MAGIC = b"\x1f\x8b"
 TIMEOUT_S = 60.0
 BUFFER = 1 << 20
+LIST_PAGE = 50  # objects; wildcards are for few, and every listing then goes the way of many
 OK = 200
 NOT_FOUND = 404
 
@@ -117,7 +118,7 @@ def _objects(uri: str) -> Iterator[Source]:
 def _listed(bucket: str, prefix: str, uri: str) -> Iterator[dict[str, str]]:
     token = ""
     while True:
-        query = urlencode({"prefix": prefix, "pageToken": token})
+        query = urlencode({"prefix": prefix, "pageToken": token, "maxResults": LIST_PAGE})
         listing = orjson.loads(_read(f"/storage/v1/b/{quote(bucket)}/o?{query}", uri))
         yield from listing.get("items") or []
         token = listing.get("nextPageToken") or ""

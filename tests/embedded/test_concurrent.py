@@ -91,6 +91,48 @@ def test_two_clients_load_a_day_under_one_id(
     assert counts(client, table) == {DAYS[0]: (ROWS, ROWS)}
 
 
+def added(
+    client: bigquery.Client, table: str, config: LoadJobConfig, uri: str, number: int
+) -> bool:
+    """Load a row with one more column than the table has just now; False if that has changed."""
+    known = client.get_table(table).schema
+    config.schema = [*known, SchemaField(f"c{number}", "INTEGER")]
+    job = client.load_table_from_uri(uri, table, job_config=config)
+    error = job.exception()
+    if error is None:
+        return True
+    assert "is missing in new schema" in str(error), error
+    return False
+
+
+def test_ten_clients_add_ten_columns(
+    server: Server, client: bigquery.Client, dataset: str, tmp_path: Path
+) -> None:
+    """None of the loads fails for the others, and none of the columns is lost."""
+    table = make(client, dataset)
+    together = threading.Barrier(len(DAYS))
+
+    def load(number: int) -> None:
+        path = tmp_path / f"{number}.jsonl"
+        path.write_text(json.dumps({"date": DAYS[0], f"c{number}": number}))
+        config = LoadJobConfig(
+            source_format="NEWLINE_DELIMITED_JSON",
+            schema_update_options=["ALLOW_FIELD_ADDITION"],
+        )
+        mine = server.client()
+        together.wait(timeout=30)
+        while not added(mine, table, config, path.as_uri(), number):
+            pass  # another was faster: read the schema again
+        mine.close()
+
+    with ThreadPoolExecutor(len(DAYS)) as pool:
+        list(pool.map(load, range(len(DAYS))))
+
+    names = {field.name for field in client.get_table(table).schema}
+    assert names == {"date", "n", *(f"c{number}" for number in range(len(DAYS)))}
+    assert client.get_table(table).num_rows == len(DAYS)
+
+
 def test_a_reader_sees_a_day_before_or_after(
     server: Server, client: bigquery.Client, dataset: str, tmp_path: Path
 ) -> None:

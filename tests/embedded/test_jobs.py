@@ -183,6 +183,17 @@ def test_unavailable_after_the_work(
     assert client.get_table(table).num_rows == 2
 
 
+def test_a_statement_whose_reply_is_lost_is_carried_out_once(
+    client: bigquery.Client, table: str, faults: Faults
+) -> None:
+    """The client repeats it under the same requestId, and gets the first one's result."""
+    faults.ask(fault="unavailable_after", method="POST", path="/queries")
+    sql = f"INSERT INTO `{table}` (n) VALUES (7)"
+    client.query_and_wait(sql, retry=QUICKLY)
+    assert client.get_table(table).num_rows == 1
+    assert faults.call("GET") == {"faults": []}
+
+
 def test_quota_errors(client: bigquery.Client, table: str, uri: str, faults: Faults) -> None:
     """403, with the reason that tells the two apart."""
     reasons = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import urllib.error
 import urllib.request
 import uuid
 from datetime import UTC, date, datetime, time
@@ -20,6 +21,7 @@ from google.cloud.bigquery import LoadJobConfig, SchemaField
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.embedded.conftest import Server
     from tests.support.gcs import GcsServer
 
 DAYS = ("2022-09-29", "2022-09-30")
@@ -260,7 +262,7 @@ def test_one_wildcard_takes_what_fits_it(
     client: bigquery.Client, table: str, bucket: Bucket
 ) -> None:
     """Prefix and suffix; a second star or a star in the bucket is refused."""
-    for name in ("a/1.jsonl", "a/2.jsonl", "a/3.txt", "b/4.jsonl"):
+    for name in ("a/1.jsonl", "a/2.jsonl", "a/3.jsonl.txt", "b/4.jsonl"):
         bucket.put(name, ndjson({"date": DAYS[0], "n": int(name[2])}))
 
     load(client, table, f"{bucket.prefix}/a/*.jsonl")
@@ -453,6 +455,54 @@ def test_rows_can_come_with_the_request(client: bigquery.Client, table: str) -> 
     assert len(many) > 5 * 2**20
     assert numbers(client, table, DAYS[0]) == [1, 2]
     assert (job.output_rows, len(numbers(client, table, DAYS[1]))) == (6000, 6000)
+
+
+def test_an_upload_can_come_in_pieces(server: Server, client: bigquery.Client, table: str) -> None:
+    """A piece that was sent twice counts once; the last one starts the job."""
+    data = ndjson(*({"date": DAYS[0], "n": n} for n in range(1000)))
+    config = {"load": {"sourceFormat": "NEWLINE_DELIMITED_JSON"}}
+    project, dataset, name = table.split(".")
+    config["load"]["destinationTable"] = {"datasetId": dataset, "tableId": name}
+    body = json.dumps({"configuration": config}).encode()
+    url = f"{server.url}/upload/bigquery/v2/projects/{project}/jobs?uploadType=resumable"
+
+    with urllib.request.urlopen(urllib.request.Request(url, body), timeout=10) as reply:
+        session = reply.headers["location"]
+
+    def put(start: int, end: int) -> tuple[int, str | None, bytes]:
+        piece = data[start:end]
+        said = f"bytes {start}-{end - 1}/{len(data)}" if piece else f"bytes */{len(data)}"
+        request = urllib.request.Request(session, piece, {"Content-Range": said}, method="PUT")
+        try:
+            with urllib.request.urlopen(request, timeout=10) as reply:
+                return reply.status, None, reply.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.headers["range"], b""
+
+    assert put(0, 1000)[:2] == (308, "bytes=0-999")
+    assert put(0, 1000)[:2] == (308, "bytes=0-999")
+    assert put(0, 0)[:2] == (308, "bytes=0-999")
+    status, _, job = put(1000, len(data))
+    assert status == 200
+    reference = json.loads(job)["jobReference"]
+    done = client.get_job(reference["jobId"], location=reference["location"]).result()
+    assert done.output_rows == 1000
+    assert numbers(client, table, DAYS[0]) == list(range(1000))
+
+
+def test_a_load_keeps_to_the_layout_of_its_table(
+    client: bigquery.Client, table: str, bucket: Bucket
+) -> None:
+    """Another partitioning or description than the table's fails the job."""
+    uri = bucket.put("x", ndjson({"n": 1}))
+    other = bigquery.TimePartitioning(field="other")
+    with pytest.raises(BadRequest, match="Incompatible table partitioning specification"):
+        load(client, table, uri, time_partitioning=other)
+    with pytest.raises(BadRequest, match=r"The description of .* differs"):
+        load(client, table, uri, destination_table_description="another")
+    load(client, table, uri, time_partitioning=bigquery.TimePartitioning(field="date"))
+    assert client.get_table(table).num_rows == 1
 
 
 def test_insert_all_inserts_all_or_none(client: bigquery.Client, table: str) -> None:

@@ -247,8 +247,8 @@ SHAPES: list[tuple[str, list[tuple[Any, ...]]]] = [
     ),
     (
         (
-            "FROM queried.free |> WHERE n = 1 |> UNION ALL (SELECT * FROM queried.free) |> SELECT n "
-            "|> ORDER BY n DESC |> LIMIT 2"
+            "FROM queried.free |> WHERE n = 1 |> UNION ALL (SELECT * FROM queried.free) "
+            "|> SELECT n |> ORDER BY n DESC |> LIMIT 2"
         ),
         [(3,), (2,)],
     ),
@@ -261,6 +261,15 @@ SHAPES: list[tuple[str, list[tuple[Any, ...]]]] = [
         [(date(2022, 9, 1), 4)],
     ),
     ("SELECT -n AS n FROM queried.free GROUP BY n HAVING n < -1 ORDER BY n + 1", [(-3,), (-2,)]),
+    (
+        (
+            "SELECT ROUND(SUM(n) / COUNT(*), 2), MAX(n) - MIN(n), CAST(SUM(n) AS STRING), "
+            "ROUND(APPROX_QUANTILES(n, 2)[OFFSET(1)] * 1.5, 1), MAX(date) - 1, "
+            "LENGTH(STRING_AGG(site)), CEIL(AVG(n)), SUM(n) * SUM(n), MOD(SUM(n), 4), "
+            "DIV(SUM(n), 4) FROM queried.free WHERE date = '2022-09-29'"
+        ),
+        [(2.0, 2, "6", 3.0, date(2022, 9, 28), 11, 2.0, 36, 2, 1)],
+    ),
     ("SELECT 1 AS `end`, 2 AS user, 3 AS `order`", [(1, 2, 3)]),
     ("SELECT n FROM queried.free ORDER BY n LIMIT 1 OFFSET 1", [(1,)]),
     ("SELECT EXISTS(SELECT 1 FROM queried.free WHERE n = 3)", [(True,)]),
@@ -361,7 +370,7 @@ def test_a_query_without_partition_filter_is_refused(
             "QUALIFY on n",
         ),
         ("FROM queried.free |> RENAME n AS m", "pipe operator RENAME"),
-        ("FROM queried.free a |> JOIN queried.free b USING (n) |> DISTINCT", "joined tables"),
+        ("FROM queried.free |> JOIN queried.t USING (n) |> DISTINCT", "joined tables"),
         ("SELECT DATE '2020-01-02' - DATE '2020-01-01'", "DATE - DATE"),
         ("SELECT TIMESTAMP '2020-01-02' - TIMESTAMP '2020-01-01'", "Type INTERVAL"),
         ("SELECT 9223372036854775808", "9223372036854775808"),
