@@ -23,12 +23,15 @@ from jostler.bundle import (
     Bundle,
     Commit,
     Crash,
+    EveryMinute,
     Journal,
     Outcome,
     Record,
     SealReason,
     Shelf,
     Stamp,
+    Stored,
+    Sweep,
     Tries,
     Uploads,
 )
@@ -54,6 +57,7 @@ log = Log("jostler.agent")
 
 TICK_S = 1.0
 BATCH = 500
+SWEEP_BATCH = 2 * BATCH  # faster than files are read, so that stored bundles do not pile up
 LATER_S = 60.0
 SETTLING_MIN_S = 1.0
 
@@ -109,6 +113,8 @@ class Agent:
         self._intake: Intake | None = None
         self._held: dict[str, int] = {}
         self._later: list[Later] = []
+        self._sweeps: deque[Sweep] = deque()
+        self._every_minute = EveryMinute()
         self._todo: deque[Arrival] = deque()
         self._next_scan_s = 0.0
         self._settle_scan_s: float | None = None
@@ -250,11 +256,12 @@ class Agent:
         """Do one round: outcomes, new files, what is due; wait if there was nothing to do."""
         assert self._uploads
         busy = self._collect()
+        busy |= self._sweep()
         busy |= self._read()
         now_s = time.monotonic()
         next_age_s = self._shelf.seal_aged()
         self._do_due(now_s)
-        if not busy:
+        if not busy and not self._finished():
             wait_s = max(0.001, min(TICK_S, TICK_S if next_age_s is None else next_age_s))
             if self._todo or self._uploads.failing:
                 self._arrivals.pause(wait_s)
@@ -280,20 +287,40 @@ class Agent:
         return took
 
     def _collect(self) -> bool:
-        """Learn how commits ended; say whether any did."""
+        """Learn what the uploads have done; say whether anything came."""
         assert self._uploads
         outcomes = self._uploads.take()
         for outcome in outcomes:
             if isinstance(outcome, Crash):
                 self._later.append(Later(time.monotonic() + LATER_S, outcome.job))
-                continue
-            self._learn(outcome)
+            elif isinstance(outcome, Stored):
+                name = str(outcome.record.header.name)
+                self._shelf.release(self._held.pop(name, 0))
+                self._sweeps.append(
+                    Sweep(outcome, self.config.spool, self._journal, self._every_minute)
+                )
+            else:
+                self._shelf.release(self._held.pop(str(outcome.header.name), 0))
+                self._learn(outcome)
         return bool(outcomes)
+
+    def _sweep(self) -> bool:
+        """Unlink some files of stored bundles; say whether there were any."""
+        if not self._sweeps:
+            return False
+        try:
+            outcome = self._sweeps[0].step(SWEEP_BATCH)
+        except OSError as exc:
+            log.error("journal.failed", what="remove", error=str(exc), next_try_s=TICK_S)
+            return False
+        if outcome:
+            self._sweeps.popleft()
+            self._learn(outcome)
+        return True
 
     def _learn(self, outcome: Outcome) -> None:
         assert self._intake
         datatype = outcome.header.name.datatype
-        self._shelf.release(self._held.pop(str(outcome.header.name), 0))
         if outcome.stored:
             self.tally.archived[datatype] += outcome.files
             self.tally.bundles[datatype] += 1
@@ -362,14 +389,13 @@ class Agent:
         started_s = time.monotonic()
         log.info("agent.stopping", pending=self._intake.pending)
         self._shelf.seal_all(SealReason.SHUTDOWN)
-        while self._uploads.pending and not self._abort.is_set() and not self._gives_up(started_s):
-            if self._collect():
+        while (self._uploads.pending or self._sweeps) and not self._is_over(started_s):
+            if self._collect() | self._sweep():
                 if self.config.mode is Mode.ONCE and not self._stop.is_set():
                     self._read_leftovers()
                 started_s = time.monotonic() if self.config.mode is Mode.ONCE else started_s
             else:
                 self._arrivals.wait(0.1)
-        self._collect()
         ended = self._uploads.close(0.0 if self._abort.is_set() else 1.0)
         left = self._intake.pending
         done = ended and not left and not self._must_tell()
@@ -386,6 +412,9 @@ class Agent:
         """With -once: whether a file is left that should have gone."""
         assert self._intake
         return self.config.mode is Mode.ONCE and bool(self._todo or self._later)
+
+    def _is_over(self, started_s: float) -> bool:
+        return self._abort.is_set() or self._gives_up(started_s)
 
     def _gives_up(self, started_s: float) -> bool:
         """Whether the shutdown's time is up; with -once, whether so long nothing succeeded."""

@@ -2,7 +2,7 @@
 
 from jostler.bundle.blocks import LEVELS
 from jostler.bundle.bundle import Attempt, Bundle, Header, Limits, OpenBundle, SealReason, display
-from jostler.bundle.commit import Commit, Outcome
+from jostler.bundle.commit import Commit
 from jostler.bundle.entry import Entry, FileState
 from jostler.bundle.file import NotAFileError, content_hash, read_file
 from jostler.bundle.journal import Journal, Record
@@ -15,6 +15,7 @@ from jostler.bundle.row import (
     rejected_most,
 )
 from jostler.bundle.shelf import Put, Shelf, Stamp
+from jostler.bundle.sweep import Outcome, Stored, Sweep
 from jostler.bundle.uploads import Crash, Uploads
 
 __all__ = [
@@ -41,6 +42,8 @@ __all__ = [
     "SealReason",
     "Shelf",
     "Stamp",
+    "Stored",
+    "Sweep",
     "Tries",
     "Uploads",
     "content_hash",

@@ -1,23 +1,22 @@
-"""The commit: a sealed bundle becomes durable, then its files are unlinked.
+"""The commit: a sealed bundle becomes durable.
 
-**Invariant:** journal, data object, index object, journal says stored, unlink, forget: in this
-order, each only when the one before is durable.  Whoever dies in between leaves a journal entry
-from which `replay` goes on under the same name.  Nothing here runs on a clock of its own: the
-thread that calls waits between tries.
+**Invariant:** journal, data object, index object, journal says stored (then `sweep` unlinks and
+forgets): in this order, each only when the one before is durable.  Whoever dies in between leaves
+a journal entry, and the next process goes on with it under the same name.  Nothing here runs on a
+clock of its own: the thread that calls waits between tries.
 """
 
 from __future__ import annotations
 
-import os
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from jostler.bundle.bundle import Attempt, Bundle, Header, OpenBundle, display, index_object
-from jostler.bundle.file import content_hash, read_file, still_stored
+from jostler.bundle.file import content_hash, read_file
 from jostler.bundle.journal import Journal, Record
 from jostler.bundle.retry import EveryMinute, Tries
 from jostler.bundle.row import instant, one_line, rejected_most
+from jostler.bundle.sweep import Outcome, Stored
 from jostler.errors import ConflictError, JostlerError, TransientError
 from jostler.log import Log
 
@@ -25,68 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from jostler.bundle.entry import Entries, Entry, FileState
+    from jostler.bundle.entry import Entry
     from jostler.bundle.row import Rejection
     from jostler.storage import Storage
 
 log = Log("jostler.commit")
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """How one commit ended.
-
-    Attributes:
-        header: of the bundle.
-        stored: data and index are durable; else the name was another's and all files are given
-            back.
-        files: rows that are durable, 0 if not stored.
-        object_bytes: size of the data object, 0 when it was not sent by this process.
-        gone: paths that need no more thought: unlinked, or vanished by themselves.
-        again: paths whose file is still there and not stored as it now is.
-        kept: paths of files whose bytes could not be stored whole, with the state they were
-            rejected in; they stay on disk.
-        undeletable: the entry whose files could not all be unlinked; try `unlink` again later.
-        seconds: from the start of the commit to its end.
-    """
-
-    header: Header
-    stored: bool
-    files: int = 0
-    object_bytes: int = 0
-    gone: frozenset[str] = frozenset()
-    again: frozenset[str] = frozenset()
-    kept: dict[str, FileState] = field(default_factory=dict)
-    undeletable: Record | None = None
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """A bundle whose data and index are durable and whose files can go.
-
-    Attributes:
-        record: the journal's entry; says stored.
-        left: paths of files that the stored attempt does not hold.
-        object_bytes: size of the data object, 0 when it was not sent by this process.
-        started_s: monotonic seconds when the commit began.
-    """
-
-    record: Record
-    left: frozenset[str] = frozenset()
-    object_bytes: int = 0
-    started_s: float
-
-
-@dataclass(slots=True)
-class _Swept:
-    """What became of the files of a stored bundle."""
-
-    gone: set[str] = field(default_factory=set)
-    changed: set[str] = field(default_factory=set)
-    kept: dict[str, FileState] = field(default_factory=dict)
-    failed: dict[str, OSError] = field(default_factory=dict)
 
 
 class Commit:
@@ -113,7 +56,7 @@ class Commit:
         """Make a bundle that was just sealed, or that an earlier process left, durable.
 
         Returns:
-            What `unlink` goes on with; or the outcome at once when the files were given back.
+            What a sweep goes on with; or the outcome at once when the files were given back.
 
         Raises:
             StoppedError: the agent stopped first; the journal, or the spool alone, remembers.
@@ -124,44 +67,6 @@ class Commit:
         record = Record.of(job)
         self._insist("journal", record, lambda: self._journal.write(record))
         return self._upload(record, job.data, started_s)
-
-    def unlink(self, stored: Stored) -> Outcome:
-        """Unlink the files of a stored bundle that still are what was stored, then forget it.
-
-        Raises:
-            StoppedError: the agent stopped first; the journal remembers.
-        """
-        record = stored.record
-        (winner,) = record.attempts
-        swept = self._sweep(winner.entries)
-        undeletable = None
-        if swept.failed:
-            undeletable = record
-            self._say_undeletable(record, swept.failed)
-        else:
-            self._insist("journal", record, lambda: self._journal.remove(record))
-        seconds = time.monotonic() - stored.started_s
-        log.info(
-            "bundle.stored",
-            object=str(record.header.name),
-            files=len(winner.entries),
-            bytes=stored.object_bytes,
-            unlinked=len(swept.gone),
-            changed=len(swept.changed),
-            kept=len(swept.kept),
-            seconds=round(seconds, 3),
-        )
-        return Outcome(
-            header=record.header,
-            stored=True,
-            files=len(winner.entries),
-            object_bytes=stored.object_bytes,
-            gone=frozenset(swept.gone),
-            again=frozenset(swept.changed) | stored.left,
-            kept=swept.kept,
-            undeletable=undeletable,
-            seconds=seconds,
-        )
 
     def _replay(self, record: Record, started_s: float) -> Stored | Outcome:
         """Go on with an entry of the journal."""
@@ -236,39 +141,6 @@ class Commit:
             again=frozenset(record.paths),
             seconds=time.monotonic() - started_s,
         )
-
-    def _sweep(self, entries: Entries) -> _Swept:
-        swept = _Swept()
-        for entry in entries:
-            path = self._spool + entry.path
-            if not entry.hash:
-                swept.kept[entry.path] = entry.state
-                continue
-            try:
-                if still_stored(path, entry):
-                    os.unlink(path)  # noqa: PTH108 - a Path for each of 10,000 files costs more
-                    swept.gone.add(entry.path)
-                else:
-                    swept.changed.add(entry.path)
-            except FileNotFoundError:
-                swept.gone.add(entry.path)
-            except OSError as exc:
-                swept.failed[entry.path] = exc
-        return swept
-
-    def _say_undeletable(self, record: Record, failed: dict[str, OSError]) -> None:
-        if count := self._every_minute.due("unlink"):
-            path, error = next(iter(failed.items()))
-            log.error(
-                "files.undeletable",
-                object=str(record.header.name),
-                files=len(failed),
-                first=path,
-                error=str(error),
-                times=count,
-                next="stored once, kept in the journal, unlinked when it becomes possible",
-                hint="same runAsUser as the service, or umask 002 there and a common fsGroup",
-            )
 
     def _storage(self, record: Record) -> Storage:
         return self._open_storage(record.header.bucket)

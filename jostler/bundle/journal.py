@@ -137,13 +137,12 @@ class Journal:
         return stored
 
     def remove(self, record: Record) -> None:
-        """Forget an entry.
+        """Forget an entry; one that a crash brings back finds its files gone and is harmless.
 
         Raises:
             OSError: it could not be removed.
         """
         self._path(record).unlink(missing_ok=True)
-        self._sync()
         self._take_reserve()
 
     def load(self) -> tuple[list[Record], list[tuple[Path, str]]]:

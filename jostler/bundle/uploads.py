@@ -1,7 +1,7 @@
-"""The uploads: a few threads that commit bundles, fed and emptied by the one that owns them.
+"""The uploads: a few threads that store bundles, fed and emptied by the one that owns them.
 
-**Invariant:** what goes in comes out as exactly one outcome, or is still in the journal when the
-agent ends.  Threads never touch the agent's state; they hand outcomes to a queue and wake it.
+**Invariant:** what goes in comes out exactly once, or is still in the journal when the agent ends.
+Threads never touch the agent's state; they hand outcomes to a queue and wake it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jostler.bundle.commit import Outcome, Stored
 from jostler.bundle.retry import StoppedError, Tries
 from jostler.log import Log
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from jostler.bundle.bundle import Bundle
     from jostler.bundle.commit import Commit
     from jostler.bundle.journal import Record
+    from jostler.bundle.sweep import Outcome, Stored
 
 log = Log("jostler.uploads")
 
@@ -64,7 +64,7 @@ class Uploads:
         self._stop = stop
         self._wake = wake
         self._jobs: queue.SimpleQueue[Bundle | Record | None] = queue.SimpleQueue()
-        self._outcomes: queue.SimpleQueue[Outcome | Crash] = queue.SimpleQueue()
+        self._outcomes: queue.SimpleQueue[Stored | Outcome | Crash] = queue.SimpleQueue()
         self._pending = 0
         self._threads = [
             threading.Thread(target=self._run, name=f"upload-{n}", daemon=True)
@@ -88,7 +88,7 @@ class Uploads:
         self._pending += 1
         self._jobs.put(job)
 
-    def take(self) -> list[Outcome | Crash]:
+    def take(self) -> list[Stored | Outcome | Crash]:
         """Return the outcomes that have come since the last call."""
         outcomes = []
         while not self._outcomes.empty():
@@ -115,10 +115,7 @@ class Uploads:
         if job is None:
             return False
         try:
-            outcome: Outcome | Crash | Stored = self._commit.store(job)
-            if isinstance(outcome, Stored):
-                job = outcome.record  # the bundle's bytes go before its files are unlinked
-                outcome = self._commit.unlink(outcome)
+            outcome: Stored | Outcome | Crash = self._commit.store(job)
         except StoppedError:
             return True
         except Exception as exc:  # a thread that dies would be a silent loss
