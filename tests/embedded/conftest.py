@@ -73,7 +73,7 @@ def serving(data_dir: Path, gcs_url: str = "") -> Iterator[Server]:
         yield server
     finally:
         if server.process.poll() is None:
-            server.kill()
+            server.stop()
 
 
 @pytest.fixture(scope="session")
