@@ -285,12 +285,6 @@ MACROS: dict[str, list[tuple[str, str]]] = {
         f"bq_timestamp_{unit}": [("n BIGINT", f"CAST(make_timestamp(n * {micros}) AS TIMESTAMPTZ)")]
         for unit, micros in (("seconds", 1_000_000), ("millis", 1_000), ("micros", 1))
     },
-    "bq_nonneg": [
-        (
-            "x DOUBLE",
-            "CASE WHEN x < 0 THEN error('Argument must not be negative') ELSE x END",
-        )
-    ],
 }
 
 
