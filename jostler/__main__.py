@@ -78,7 +78,8 @@ def start_log(config: Config) -> None:
 
 def _run(config: Config) -> int:
     """Run the agent, as a daemon or once."""
-    from jostler.agent import Agent, watched  # noqa: PLC0415 - other modes start without it
+    from jostler.agent import Agent  # noqa: PLC0415 - other modes start without it
+    from jostler.start import watched  # noqa: PLC0415 - as above
     from jostler.tables import read_schemas  # noqa: PLC0415 - as above
     from jostler.watchdir import open_arrivals, scan_once  # noqa: PLC0415 - as above
 

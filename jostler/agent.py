@@ -14,11 +14,10 @@ import time
 from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from jostler import build
 from jostler.bundle import (
-    Archiver,
     Backoff,
     Bundle,
     Commit,
@@ -29,28 +28,25 @@ from jostler.bundle import (
     Record,
     SealReason,
     Shelf,
-    Stamp,
     Stored,
     Sweep,
     Tries,
     Uploads,
 )
-from jostler.config import Mode, Validate
-from jostler.errors import JostlerError, TransientError
+from jostler.config import Mode
 from jostler.intake import Intake, Rules, Taken
 from jostler.log import Log
-from jostler.names import OWN_DATATYPES
-from jostler.schema import Judge, json_object_flaw
+from jostler.start import await_judges, await_lock, stamp
 from jostler.storage import Storage, open_storage
-from jostler.tables import settle
 from jostler.tally import Tally
 from jostler.watchdir import Arrival, How, ScanReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from jostler.config import Config
-    from jostler.schema import Fields, Flaw
+    from jostler.schema import Fields
+    from jostler.start import Judges
     from jostler.watchdir import Arrivals
 
 log = Log("jostler.agent")
@@ -102,7 +98,7 @@ class Agent:
         self._quit_trying = threading.Event()
         self._tries = Tries(Backoff(), self._quit_trying)
         self._shelf = Shelf(
-            _stamp(config),
+            stamp(config),
             config.limits,
             memory_max=config.memory_max,
             sealed=self._upload,
@@ -128,11 +124,11 @@ class Agent:
             Whether everything that was taken is stored and, with `-once`, nothing that should
             have gone is left.
         """
-        lock = self._lock()
+        lock = await_lock(self.config, self._journal, self._stop)
         if lock is None:
-            return False
+            return self._stop.is_set()
         with lock:
-            judges = self._agree_on_schemas()
+            judges = await_judges(self.config, self._tables, self._storage, self._stop)
             if judges is None:
                 return True  # stopped before anything was taken
             self._start(judges)
@@ -144,64 +140,7 @@ class Agent:
 
     # Start
 
-    def _lock(self) -> IO[bytes] | None:
-        """Wait until no other agent uses the state directory; None if told to stop first."""
-        said = False
-        while not self._stop.is_set():
-            if (lock := self._journal.open()) is not None:
-                return lock
-            if self.config.mode is Mode.ONCE:
-                log.error("state.in_use", dir=str(self.config.state_dir))
-                return None
-            if not said:
-                said = True
-                log.warning("state.in_use", dir=str(self.config.state_dir), next="waiting for it")
-            self._stop.wait(TICK_S)
-        return None
-
-    def _agree_on_schemas(self) -> dict[str, Callable[[bytes], Flaw | None]] | None:
-        """Compare all schemas with the bucket's; None if told to stop first."""
-        config = self.config
-
-        def agree() -> dict[str, Fields]:
-            storage = self._storage(config.bucket)
-            return {
-                name: settle(storage, config.place, name, ours, upload=config.upload_schema)
-                for name, ours in self._tables.items()
-            }
-
-        tables = self._ask_until_answered(agree)
-        if tables is None:
-            return None
-        if config.validate is Validate.JSON:
-            return dict.fromkeys(tables, json_object_flaw)
-        return {name: Judge(raw_fields(table)).flaw for name, table in tables.items()}
-
-    def _ask_until_answered(self, ask: Callable[[], dict[str, Fields]]) -> dict[str, Fields] | None:
-        """Repeat a question to the bucket: right after a pod's start there may be no token yet."""
-        backoff = Backoff(cap_s=30.0)
-        failures = 0
-        started_s = time.monotonic()
-        while not self._stop.is_set():
-            try:
-                return ask()
-            except TransientError as exc:
-                failures += 1
-                if self._gives_up(started_s):
-                    raise
-                wait_s = backoff.wait_s(failures, random.random())  # noqa: S311 - jitter
-                log.warning(
-                    "bucket.unreachable",
-                    error_class=type(exc).__name__,
-                    error=str(exc),
-                    hint=exc.hint,
-                    tries=failures,
-                    next_try_s=round(wait_s, 1),
-                )
-                self._stop.wait(wait_s)
-        return None
-
-    def _start(self, judges: dict[str, Callable[[bytes], Flaw | None]]) -> None:
+    def _start(self, judges: Judges) -> None:
         config = self.config
         for datatype in config.datatypes:
             (config.spool / datatype.name).mkdir(parents=True, exist_ok=True)
@@ -421,30 +360,3 @@ class Agent:
         if self.config.mode is not Mode.ONCE and not self._stop.is_set():
             return False
         return time.monotonic() - started_s >= self.config.flush_timeout_s
-
-
-def raw_fields(table: Fields) -> Fields:
-    """Return the fields of a table's column `raw`: what a datatype's file is judged by."""
-    return next(field.fields for field in table if field.name.lower() == "raw")
-
-
-def _stamp(config: Config) -> Stamp:
-    return Stamp(
-        bucket=config.bucket,
-        place=config.place,
-        node=config.node,
-        archiver=Archiver(version=f"jostler@{build.version()}", commit=build.commit()),
-        level=config.compression_level,
-    )
-
-
-def watched(config: Config) -> list[str]:
-    """Return the directories to watch: one for each datatype."""
-    return [
-        str(config.spool / datatype.name)
-        for datatype in config.datatypes
-        if datatype.name not in OWN_DATATYPES
-    ]
-
-
-__all__ = ["Agent", "JostlerError", "raw_fields", "watched"]

@@ -84,12 +84,14 @@ class RunningAgent:
         with self._process.stdout as out:
             for line in out:
                 self._lines.put(line)
+        self._lines.put("")  # the end
 
     def wait_for(self, event: str, timeout_s: float = WAIT_S, **facts: object) -> dict[str, Any]:
         """Return the next log line of an event with these facts."""
         until = time.monotonic() + timeout_s
         while True:
             line = self._lines.get(timeout=max(0.01, until - time.monotonic()))
+            assert line, f"the agent ended before {event}: {self.log}"
             entry = json.loads(line) if line.startswith("{") else {"event": "?", "text": line}
             self.log.append(entry)
             if entry["event"] == event and all(entry.get(k) == v for k, v in facts.items()):
@@ -106,8 +108,8 @@ class RunningAgent:
         status = self._process.wait(timeout_s)
         self._reader.join(timeout_s)
         while not self._lines.empty():
-            line = self._lines.get()
-            self.log.append(json.loads(line) if line.startswith("{") else {"event": "?"})
+            if line := self._lines.get():
+                self.log.append(json.loads(line) if line.startswith("{") else {"event": "?"})
         return status
 
     def kill(self) -> None:

@@ -89,9 +89,12 @@ def test_a_switch_can_be_switched_off() -> None:
 def test_all_problems_are_reported_at_once_each_with_its_flag() -> None:
     """Nobody should mend one problem only to be told of the next."""
     found = problems(
-        ["-nonsense", "x", "-bundle-age-max", "soon", "-gcs-data-dir", "autoload/v2"]
-        + ["-datatype", "a-b", "-memory-max", "1", "-mlab-node-name", "nowhere", "-node-name", "n"]
-        + ["-datatype-schema-file", "zzz", "-extensions", "json", "-compression-level", "9"],
+        [
+            *("-nonsense", "x", "-bundle-age-max", "soon", "-gcs-data-dir", "autoload/v2"),
+            *("-datatype", "a-b", "-memory-max", "1", "-mlab-node-name", "nowhere"),
+            *("-node-name", "n", "-datatype-schema-file", "zzz", "-extensions", "json"),
+            *("-compression-level", "9"),
+        ],
         {"VERBOSE": "perhaps"},
     )
     for flag in (
