@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jostler.cli import TABLE
+from jostler.options import TABLE
 from jostler.schema.flaw import Reason
 from tests.support.bucket import url_of
 from tests.support.spool import DAY, Spool, document
