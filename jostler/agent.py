@@ -34,7 +34,7 @@ from jostler.bundle import (
     Uploads,
 )
 from jostler.config import Mode
-from jostler.intake import Intake, Rules, Taken
+from jostler.intake import READ_TRIES, Intake, Rules, Taken
 from jostler.log import Log
 from jostler.start import await_judges, await_lock, stamp
 from jostler.storage import Storage, open_storage
@@ -151,6 +151,7 @@ class Agent:
             settle_age_s=config.settle_age_s,
             missed_age_s=config.missed_age_s,
             bad_files=config.bad_files,
+            read_tries=1 if config.mode is Mode.ONCE else READ_TRIES,
         )
         self._intake = Intake(rules, self._shelf, self.tally)
         commit = Commit(self._storage, self._journal, config.spool, self._tries)
@@ -350,7 +351,8 @@ class Agent:
     def _must_tell(self) -> bool:
         """With -once: whether a file is left that should have gone."""
         assert self._intake
-        return self.config.mode is Mode.ONCE and bool(self._todo or self._later)
+        left = self._todo or self._later or self._intake.overdue
+        return self.config.mode is Mode.ONCE and bool(left)
 
     def _is_over(self, started_s: float) -> bool:
         return self._abort.is_set() or self._gives_up(started_s)

@@ -69,6 +69,7 @@ class Rules:
         settle_age_s: a scanned file of this age is taken if it is good.
         missed_age_s: a scanned file of this age is taken, good or bad.
         bad_files: what becomes of bad ones.
+        read_tries: after how many failed reads a file is called unreadable.
     """
 
     spool: str
@@ -77,10 +78,17 @@ class Rules:
     settle_age_s: float
     missed_age_s: float
     bad_files: BadFiles
+    read_tries: int
 
 
 class Intake:
-    """Takes paths, one at a time, in one thread."""
+    """Takes paths, one at a time, in one thread.
+
+    Attributes:
+        waiting: files that a scan met too early, since the caller last set it to 0.
+        overdue: paths of files that are old enough to go and cannot: they grow, cannot be read,
+            or are bad and too big to be stored whole.
+    """
 
     def __init__(self, rules: Rules, shelf: Shelf, tally: Tally) -> None:
         self._rules = rules
@@ -94,6 +102,7 @@ class Intake:
         self._days: dict[str, Day | None] = {}
         self._every_minute = EveryMinute()
         self.waiting = 0
+        self.overdue: set[str] = set()
 
     @property
     def pending(self) -> int:
@@ -159,6 +168,13 @@ class Intake:
             return Taken.WAITS
         return None
 
+    def _wait(self, path: str, state: FileState) -> Taken:
+        """Leave a file for the next scan."""
+        self.waiting += 1
+        if self._is_missed(state):
+            self.overdue.add(path)
+        return Taken.WAITS
+
     def _is_missed(self, state: FileState) -> bool:
         return abs(time.time_ns() - state.mtime_ns) >= self._rules.missed_age_s * 1e9
 
@@ -170,13 +186,14 @@ class Intake:
         if not rejection:
             rejection = self._flaw(datatype, read)
         if not rejection and not whole:  # it grows while it is read: somebody writes
-            self.waiting += 1
-            return Taken.WAITS
+            return self._wait(path, read.state)
         if not rejection and day:
             entry = Entry(path, read.state, added_us, content_hash(read.content))
             put = self._shelf.add(datatype, day, entry, one_line(read.content))
             if put is Put.ADDED:
                 self._pending.add(path)
+                if self.overdue:
+                    self.overdue.discard(path)
                 self._tally.taken[datatype] += 1
                 if log.verbose:
                     log.debug("file.taken", file=path, bytes=read.state.size, how=str(how))
@@ -233,9 +250,8 @@ class Intake:
             return Taken.SKIPPED
         tries = self._failed_reads.get(path, 0) + 1
         self._failed_reads[path] = tries
-        if tries < READ_TRIES:
-            self.waiting += 1
-            return Taken.WAITS
+        if tries < self._rules.read_tries:
+            return self._wait(path, state)
         del self._failed_reads[path]
         datatype, _, filename = path.partition("/")
         day, _ = self._place(datatype, filename)
@@ -248,6 +264,8 @@ class Intake:
         self, path: str, full_path: str, state: FileState, day: Day | None, rejection: Rejection
     ) -> Taken:
         """Do with a bad file what `-bad-files` says."""
+        if rejection.reason == "unreadable" or state.size > REJECT_WHOLE_BYTES:
+            self.overdue.add(path)
         count = self._every_minute.due(f"{rejection.datatype} {rejection.reason}")
         if self._rules.bad_files is BadFiles.UPLOAD:
             put = self._upload_rejected(path, full_path, state, day, rejection)
@@ -283,8 +301,7 @@ class Intake:
             except OSError:
                 return Taken.SKIPPED
             if read.state != state:
-                self.waiting += 1
-                return Taken.WAITS
+                return self._wait(path, state)
             content = read.content
             digest = content_hash(content) if state.size <= REJECT_WHOLE_BYTES else b""
         added_us = time.time_ns() // 1000

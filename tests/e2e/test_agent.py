@@ -334,6 +334,41 @@ def test_an_unreadable_file_is_reported_and_stays(tmp_path: Path) -> None:
     assert reasons(bucket) == {f"{DAY}/secret.json": "unreadable"}
 
 
+@needs_root
+def test_once_says_that_an_unreadable_file_is_left(tmp_path: Path) -> None:
+    """Exit status 0 would claim that nothing is left which should have gone."""
+    spool = Spool(tmp_path / "spool")
+    bucket = url_of(tmp_path / "bucket")
+    spool.write_many(2)
+    path = spool.write("secret.json", document(1), keep=False)
+    path.chmod(0o600)
+    os.chown(path, OTHER_UID, OTHER_UID)
+
+    done = _run_unprivileged(arguments(spool, bucket, "-once", "-missed-age", "0s"))
+
+    assert done.returncode == 1
+    assert spool.left() == [f"{DAY}/secret.json"]
+    assert reasons(bucket) == {f"{DAY}/secret.json": "unreadable"}
+    assert len(rows(bucket, "foo1")) == 2
+
+
+def test_a_file_too_big_to_travel_stays(tmp_path: Path) -> None:
+    """Its rejected1 row holds a sample; nothing is deleted whose bytes are not stored."""
+    spool = Spool(tmp_path / "spool")
+    bucket = url_of(tmp_path / "bucket")
+    huge = b'{"UUID":"' + b"x" * (33 << 20) + b'"}'
+    spool.write("huge.json", huge, keep=False)
+
+    done = once(spool, bucket)
+
+    assert done.returncode == 1
+    assert spool.left() == [f"{DAY}/huge.json"]
+    (row,) = rows(bucket, "rejected1")
+    assert row["raw"]["Reason"] == "too-big"
+    assert row["raw"]["Size"] == len(huge)
+    assert base64.b64decode(row["raw"]["Content"]) == huge[: 64 << 10]
+
+
 OTHER_UID = 12345
 
 
