@@ -1,0 +1,46 @@
+"""The command: `python -m loader`, `jostler-load`, and (see `job`) `spark-submit loader/job.py`.
+
+**Invariant:** nothing of Spark or BigQuery is imported before the options are known to be right.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from loader.errors import LoaderError, UsageError
+from loader.options import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+OK, SOME_FAILED, WRONG_USE = 0, 1, 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the loader; return its exit status."""
+    try:
+        options = parse(
+            sys.argv[1:] if argv is None else argv, os.environ, datetime.now(UTC).date()
+        )
+    except UsageError as exc:
+        print("jostler-load: wrong options (see --help):", file=sys.stderr)
+        for problem in exc.problems:
+            print(f"  {problem}", file=sys.stderr)
+        return WRONG_USE
+    from loader.command import command  # noqa: PLC0415 - see the module's invariant
+
+    try:
+        return command(options)
+    except LoaderError as exc:
+        print(f"jostler-load: {exc}", file=sys.stderr)
+        return SOME_FAILED
+    except KeyboardInterrupt:
+        print("jostler-load: interrupted; the next run finds what was done", file=sys.stderr)
+        return SOME_FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""What is done with right options: load, print the plan, or compare.
+
+**Invariant:** the exit status is 0 only if every day that was looked at is as it should be.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from loader.plan import Status
+from loader.run import Loader
+from loader.tell import Tell, size
+
+if TYPE_CHECKING:
+    from loader.finish import Outcome
+    from loader.options import Options
+
+
+def command(options: Options) -> int:
+    """Do what the options say; return the exit status.
+
+    Raises:
+        LoaderError: nothing could be done.
+    """
+    tell = Tell()
+    loader = Loader(options, tell)
+    if options.dry_run:
+        return _dry_run(loader, options, tell)
+    began = time.monotonic()
+    outcomes, problems = loader.run()
+    _summary(outcomes, problems, tell, time.monotonic() - began)
+    good = {Status.SUCCESS, Status.SKIPPED}
+    return 0 if not problems and all(o.status in good for o in outcomes) else 1
+
+
+def _dry_run(loader: Loader, options: Options, tell: Tell) -> int:
+    """Print which days would be loaded, and why."""
+    due, refusals = loader.plan(loader.look(loader.discover()), options.force)
+    rows = [
+        (
+            str(day.table.name),
+            day.date,
+            len(day.bundles),
+            size(day.size_bytes),
+            day.reason,
+        )
+        for day in sorted(due, key=lambda day: day.key)
+    ]
+    rows += [
+        (str(r.day.table.name), r.day.date, len(r.day.bundles), size(r.day.size_bytes), r.why)
+        for r in refusals
+    ]
+    tell.table(("table", "day", "bundles", "size", "reason"), rows)
+    total = size(sum(day.size_bytes for day in due))
+    tell.result(f"{len(due)} days would be loaded, {total}; nothing was touched")
+    return 1 if refusals else 0
+
+
+def _summary(
+    outcomes: list[Outcome], problems: list[tuple[str, str]], tell: Tell, spent_s: float
+) -> None:
+    head = ("table", "day", "status", "read", "loaded", "rejected", "repeated", "why")
+    rows = [
+        (
+            str(o.day.table.name),
+            o.day.date,
+            o.status,
+            o.rows,
+            o.loaded,
+            o.rejected,
+            o.repeated,
+            o.why or o.day.reason,
+        )
+        for o in sorted(outcomes, key=lambda o: o.day.key)
+    ]
+    if rows:
+        tell.table(head, rows)
+    for what, why in problems:
+        tell.result(f"{what}: {why}")
+    count = {status: sum(o.status is status for o in outcomes) for status in Status}
+    told = ", ".join(f"{number} {status}" for status, number in count.items() if number)
+    tell.result(f"{told or 'nothing to do'}, {len(problems)} problems, {spent_s:.1f} s")

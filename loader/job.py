@@ -1,0 +1,11 @@
+"""The loader for spark-submit: `spark-submit --py-files jostler.zip loader/job.py --bucket …`.
+
+**Invariant:** nothing here but the way in; docs/loader.md says how executors get the packages.
+"""
+
+import sys
+
+from loader.__main__ import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""What the operator sees: events as they come, how far it is, and at the end a table of days.
+
+**Invariant:** events and progress go to standard error, the result to standard output.  On a
+terminal events are sentences and progress is one line that is written over; elsewhere each event
+is one JSON object on a line of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+
+TICK_S = 0.5
+_UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
+_NOT_BAD = {"info": "", "warning": "warning: ", "error": "error: "}
+
+
+class Tell:
+    """Tells of one run.
+
+    Args:
+        out: for the result.
+        err: for everything else.
+    """
+
+    def __init__(self, out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self._out = out or sys.stdout
+        self._err = err or sys.stderr
+        self._live = self._err.isatty()
+        self._lock = threading.Lock()
+
+    def event(self, event: str, level: str = "info", **facts: object) -> None:
+        """Tell that something happened: a constant name, and facts beside it."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        if self._live:
+            told = " ".join(f"{key}={_plain(value)}" for key, value in facts.items())
+            self._write(f"\r\x1b[K{_NOT_BAD[level]}{event} {told}\n")
+        else:
+            line = {"time": now, "level": level, "event": event, "logger": "loader", **facts}
+            self._write(json.dumps(line, default=str) + "\n")
+
+    def _write(self, text: str) -> None:
+        with self._lock:
+            self._err.write(text)
+            self._err.flush()
+
+    def result(self, text: str) -> None:
+        """Write a line of the result."""
+        with self._lock:
+            self._out.write(text + "\n")
+            self._out.flush()
+
+    def table(self, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """Write rows under a head; numbers stand to the right."""
+        shown = [[_plain(cell) for cell in row] for row in rows]
+        widths = [max(map(len, column)) for column in zip(head, *shown, strict=True)]
+        right = [
+            bool(rows) and all(isinstance(row[at], int | float) for row in rows)
+            for at in range(len(head))
+        ]
+        for line in [list(head), *shown]:
+            cells = (
+                cell.rjust(width) if to_right else cell.ljust(width)
+                for cell, width, to_right in zip(line, widths, right, strict=True)
+            )
+            self.result("  ".join(cells).rstrip())
+
+    @contextmanager
+    def progress(self, spark: SparkSession, what: str, size_bytes: int) -> Iterator[None]:
+        """Show on a terminal how far Spark is with objects of this size together."""
+        if not self._live:
+            yield
+            return
+        stop = threading.Event()
+        arguments = (spark, what, size_bytes, stop)
+        thread = threading.Thread(target=self._follow, args=arguments, name="progress")
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+            self._write("\r\x1b[K")
+
+    def _follow(
+        self, spark: SparkSession, what: str, size_bytes: int, stop: threading.Event
+    ) -> None:
+        began = time.monotonic()
+        while not stop.wait(TICK_S):
+            tracker = spark.sparkContext.statusTracker()
+            stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
+            done, total = 0, 0
+            for stage in stages:
+                if stage:
+                    done, total = done + stage.numCompletedTasks, total + stage.numTasks
+            if not total:
+                continue
+            spent, part = time.monotonic() - began, done / total
+            speed = size_bytes * part / spent
+            left = f", {spent / part * (1 - part):.0f} s left" if part else ""
+            filled = round(part * 20)
+            bar = "#" * filled + "." * (20 - filled)
+            self._write(f"\r\x1b[K{what} [{bar}] {part:.0%} {size(speed)}/s packed{left}")
+
+
+def size(count: float) -> str:
+    """Write a number of bytes for people."""
+    for unit in _UNITS:
+        if count < 1000 or unit == _UNITS[-1]:  # noqa: PLR2004 - of one prefix to the next
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    raise AssertionError
+
+
+def _plain(value: object) -> str:
+    """Write a value on one line, with nothing in it that moves a cursor."""
+    text = f"{value:.1f}" if isinstance(value, float) else str(value)
+    return "".join(char if char.isprintable() else "?" for char in text)

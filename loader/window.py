@@ -1,0 +1,61 @@
+"""Which days a run looks at.
+
+**Invariant:** a window is [start, end), and a period's windows lie side by side as m-lab's
+autoloader cuts them: what `daily` no longer sees `monthly` does, and then `annually`.
+
+Pure: today is an argument.
+"""
+
+from __future__ import annotations
+
+import calendar
+from dataclasses import dataclass
+from datetime import date, timedelta
+from enum import StrEnum
+
+FIRST = date(2000, 1, 1)
+LAST = date(2100, 1, 1)
+
+
+class Period(StrEnum):
+    """How far back a run looks."""
+
+    DAILY = "daily"
+    MONTHLY = "monthly"
+    ANNUALLY = "annually"
+    EVERYTHING = "everything"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The days from `start` to before `end`."""
+
+    start: date = FIRST
+    end: date = LAST
+
+    def __contains__(self, day: date) -> bool:
+        return self.start <= day < self.end
+
+
+EVERYTHING = Window()
+
+
+def of_period(period: Period, today: date) -> Window:
+    """Return the window of a period, seen from `today` (UTC)."""
+    yesterday = today - timedelta(days=1)
+    match period:
+        case Period.DAILY:
+            return Window(start=yesterday, end=today + timedelta(days=1))
+        case Period.MONTHLY:
+            return Window(start=months_before(today, 1), end=yesterday)
+        case Period.ANNUALLY:
+            return Window(start=months_before(today, 12), end=months_before(today, 1))
+        case _:
+            return EVERYTHING
+
+
+def months_before(day: date, months: int) -> date:
+    """Go back by calendar months; the last day of a shorter month stands for a missing one."""
+    whole = day.year * 12 + day.month - 1 - months
+    year, month = whole // 12, whole % 12 + 1
+    return date(year, month, min(day.day, calendar.monthrange(year, month)[1]))
