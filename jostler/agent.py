@@ -34,6 +34,7 @@ from jostler.bundle import (
     Uploads,
 )
 from jostler.config import Mode
+from jostler.errors import ConfigError
 from jostler.intake import READ_TRIES, Intake, Rules, Taken
 from jostler.log import Log
 from jostler.start import await_judges, await_lock, stamp
@@ -111,6 +112,8 @@ class Agent:
         self._later: list[Later] = []
         self._sweeps: deque[Sweep] = deque()
         self._every_minute = EveryMinute()
+        self._counted: set[str] = set()
+        self._failing_since_s: float | None = None
         self._todo: deque[Arrival] = deque()
         self._next_scan_s = 0.0
         self._settle_scan_s: float | None = None
@@ -134,7 +137,7 @@ class Agent:
             self._start(judges)
             self._recover()
             self._next_scan_s = time.monotonic() + self._scan_wait_s()
-            while not self._stop.is_set() and not self._finished():
+            while not (self._stop.is_set() or self._finished() or self._is_stuck()):
                 self._step()
             return self._drain()
 
@@ -142,8 +145,11 @@ class Agent:
 
     def _start(self, judges: Judges) -> None:
         config = self.config
-        for datatype in config.datatypes:
-            (config.spool / datatype.name).mkdir(parents=True, exist_ok=True)
+        try:
+            for datatype in config.datatypes:
+                (config.spool / datatype.name).mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            raise ConfigError([f"-local-data-dir: {exc}"]) from exc
         rules = Rules(
             spool=str(config.spool),
             judges=judges,
@@ -260,13 +266,15 @@ class Agent:
 
     def _learn(self, outcome: Outcome) -> None:
         assert self._intake
-        datatype = outcome.header.name.datatype
-        if outcome.stored:
+        datatype, name = outcome.header.name.datatype, str(outcome.header.name)
+        if outcome.stored and name not in self._counted:
             self.tally.archived[datatype] += outcome.files
             self.tally.bundles[datatype] += 1
             self.tally.object_bytes[datatype] += outcome.object_bytes
             self.tally.changed[datatype] += len(outcome.again)
+        self._counted.discard(name)
         if outcome.undeletable:
+            self._counted.add(name)  # what comes of it later was counted now
             # Their paths stay pending, so that no scan takes them again.
             self._later.append(Later(time.monotonic() + LATER_S, outcome.undeletable))
         closed_again = self._intake.release(outcome.gone | outcome.again, outcome.kept)
@@ -316,6 +324,17 @@ class Agent:
 
     # Drain
 
+    def _is_stuck(self) -> bool:
+        """With -once: whether uploads have failed for longer than the shutdown may take."""
+        assert self._uploads
+        if not self._uploads.failing:
+            self._failing_since_s = None
+        elif self._failing_since_s is None:
+            self._failing_since_s = time.monotonic()
+        elif self.config.mode is Mode.ONCE:
+            return time.monotonic() - self._failing_since_s >= self.config.flush_timeout_s
+        return False
+
     def _finished(self) -> bool:
         """With -once: whether everything there was has been looked at."""
         if self.config.mode is not Mode.ONCE:
@@ -351,7 +370,7 @@ class Agent:
     def _must_tell(self) -> bool:
         """With -once: whether a file is left that should have gone."""
         assert self._intake
-        left = self._todo or self._later or self._intake.overdue
+        left = self._todo or self._later or self._intake.overdue or self._arrivals.scanning
         return self.config.mode is Mode.ONCE and bool(left)
 
     def _is_over(self, started_s: float) -> bool:

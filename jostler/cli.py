@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from jostler import names
 from jostler.bundle import LEVELS, Limits
@@ -114,9 +115,10 @@ class _Checks:
         if self._value("gcs-local-disk") and "://" not in bucket:
             return Path(bucket).absolute().as_uri()
         if bucket.startswith("file://"):
-            if not bucket.startswith("file:///"):
+            if not bucket.startswith("file:///") or not bucket.removeprefix("file:").strip("/"):
                 self._say("gcs-bucket", f"{bucket!r} names no absolute directory: file:///dir")
-            return bucket.rstrip("/")
+                return ""
+            return Path(unquote(bucket.removeprefix("file://"))).as_uri()
         name = bucket.removeprefix("gs://").rstrip("/")
         if "/" in name or ":" in name:
             self._say("gcs-bucket", f"{bucket!r} is neither a bucket's name nor file:///dir")
@@ -124,24 +126,23 @@ class _Checks:
 
     def _place(self, mode: Mode) -> names.Place | None:
         experiment = self._value("experiment") or ""
+        if not experiment and mode is Mode.SCHEMA and self._value("from-samples"):
+            experiment = "samples"
         if not experiment:
-            if mode is Mode.SCHEMA and self._value("from-samples"):
-                experiment = "samples"
-            else:
-                self._say("experiment", "required: the experiment's name")
-        else:
-            self._check("experiment", names.check_experiment, experiment)
+            self._say("experiment", "required: the experiment's name")
+        elif not self._check("experiment", names.check_experiment, experiment):
+            experiment = ""
         data_dir, organization = self._value("gcs-data-dir"), self._value("organization") or ""
         if mode is Mode.SCHEMA and not organization and data_dir.endswith("v2"):
             organization = "any"  # table schemas are all organizations'
         try:
-            return names.Place(
+            place = names.Place(
                 data_dir=data_dir, organization=organization, experiment=experiment or "x"
             )
         except ValueError as exc:
-            if not any("experiment" in problem for problem in self.problems):
-                self._say("organization" if "rganization" in str(exc) else "gcs-data-dir", str(exc))
+            self._say("organization" if "rganization" in str(exc) else "gcs-data-dir", str(exc))
             return None
+        return place if experiment else None
 
     def _node(self, mode: Mode, read_text: Callable[[str], str]) -> str:
         mlab, other = self._value("mlab-node-name") or "", self._value("node-name") or ""

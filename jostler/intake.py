@@ -97,7 +97,8 @@ class Intake:
         self._prefix = len(rules.spool) + 1
         self._pending: set[str] = set()
         self._closed_again: set[str] = set()
-        self._looked_at: dict[str, FileState] = {}
+        self._finished: dict[str, FileState] = {}
+        self._doubtful: dict[str, FileState] = {}
         self._failed_reads: dict[str, int] = {}
         self._days: dict[str, Day | None] = {}
         self._every_minute = EveryMinute()
@@ -122,7 +123,7 @@ class Intake:
         self._pending -= paths
         self._pending.difference_update(kept)
         for path, state in kept.items():
-            self._remember(path, state)
+            _remember(self._finished, path, state)
         again = [path for path in (*paths, *kept) if path in self._closed_again]
         self._closed_again.difference_update(again)
         return again
@@ -150,14 +151,16 @@ class Intake:
             return self._unreadable(path, full_path, exc)
         if self._failed_reads:
             self._failed_reads.pop(path, None)
+        if self._finished and self._finished.get(path) == read.state:
+            return Taken.SKIPPED
         if how is How.SCAN and (verdict := self._too_young(path, read)):
             return verdict
         return self._judge(path, full_path, read, how)
 
     def _too_young(self, path: str, read: Read) -> Taken | None:
         """Decide whether a file that a scan met must wait or was looked at before."""
-        if self._looked_at.get(path) == read.state:
-            return Taken.SKIPPED if not self._is_missed(read.state) else None
+        if self._doubtful.get(path) == read.state and not self._is_missed(read.state):
+            return Taken.SKIPPED
         touched_ns = max(read.state.mtime_ns, read.state.ctime_ns)
         # A time in the future means that the clock was set back, not that the file was just
         # written: the distance counts, so such a file is late by the step at the most.
@@ -203,7 +206,7 @@ class Intake:
             rejection = _too_big(datatype, read.state.size, self._rules.max_bytes)
         assert rejection
         if how is How.SCAN and not self._is_missed(read.state):
-            self._remember(path, read.state)  # perhaps half-written; look again when it changes
+            _remember(self._doubtful, path, read.state)  # perhaps half-written
             return Taken.WAITS
         return self._reject(path, full_path, read.state, day, rejection)
 
@@ -246,7 +249,7 @@ class Intake:
             state = FileState.of(os.lstat(full_path))
         except OSError:
             return Taken.SKIPPED
-        if self._looked_at.get(path) == state:
+        if self._finished.get(path) == state:
             return Taken.SKIPPED
         tries = self._failed_reads.get(path, 0) + 1
         self._failed_reads[path] = tries
@@ -276,7 +279,7 @@ class Intake:
             self._delete(full_path, state)
             self._tally.deleted[rejection.datatype, rejection.reason] += 1
         else:
-            self._remember(path, state)
+            _remember(self._finished, path, state)
             self._tally.kept[rejection.datatype, rejection.reason] += 1
         if count:
             log.warning(
@@ -327,11 +330,12 @@ class Intake:
         except OSError as exc:
             log.error("file.undeletable", file=display(full_path), error=str(exc))
 
-    def _remember(self, path: str, state: FileState) -> None:
-        """Remember that nothing more is to be done with a file until it changes."""
-        while len(self._looked_at) >= REMEMBERED_MAX:
-            del self._looked_at[next(iter(self._looked_at))]
-        self._looked_at[path] = state
+
+def _remember(states: dict[str, FileState], path: str, state: FileState) -> None:
+    """Remember a file's state, of so many files at the most."""
+    while len(states) >= REMEMBERED_MAX:
+        del states[next(iter(states))]
+    states[path] = state
 
 
 def _too_big(datatype: str, size: int, most: int) -> Rejection:

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 from jostler import build
 from jostler.bundle import Archiver, Backoff, Stamp
 from jostler.config import Mode, Validate
-from jostler.errors import TransientError
+from jostler.errors import ConfigError, TransientError
 from jostler.log import Log
 from jostler.schema import Judge, json_object_flaw
 from jostler.tables import settle
@@ -41,10 +41,17 @@ def await_lock(config: Config, journal: Journal, stop: threading.Event) -> IO[by
     Returns:
         The lock, to be held as long as the agent works; None if told to stop first or, with
         `-once`, if another agent has it.
+
+    Raises:
+        ConfigError: the directory cannot be made or written.
     """
     said = False
     while not stop.is_set():
-        if (lock := journal.open()) is not None:
+        try:
+            lock = journal.open()
+        except OSError as exc:
+            raise ConfigError([f"-state-dir: {exc}"]) from exc
+        if lock is not None:
             return lock
         if config.mode is Mode.ONCE:
             log.error("state.in_use", dir=str(config.state_dir))

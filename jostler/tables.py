@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from jostler.errors import ConflictError, MissingError, SchemaError
+from jostler.errors import AuthError, ConflictError, MissingError, SchemaError
 from jostler.log import Log
 from jostler.names import INDEX, OWN_DATATYPES, REJECTED
 from jostler.schema import (
@@ -120,6 +120,16 @@ def settle(storage: Storage, place: Place, datatype: str, ours: Fields, *, uploa
             return _act(storage, found, ours, upload=upload)
         except ConflictError:
             continue  # another node was faster: compare with what it stored
+        except AuthError as exc:  # it could be read, so it is this one permission that lacks
+            error = SchemaError(
+                f"{storage.url}/{found.name} may not be written",
+                [str(exc)],
+                hint="replacing an object needs storage.objects.delete, or upload it elsewhere",
+            )
+            if datatype not in OWN_DATATYPES:
+                raise error from exc
+            log.error("schema.own_differs", object=found.name, error=str(error), next="left alone")
+            return ours
         except SchemaError as exc:
             if datatype not in OWN_DATATYPES:
                 raise

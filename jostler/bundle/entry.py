@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 # A time stamp of a file is one of the kernel's ticks, 10 ms at the longest (CONFIG_HZ=100): a
 # second change within the tick leaves it as it is.
 RACY_NS = 20_000_000
+# Some file systems keep whole seconds, or pairs of them, alone.
+COARSE_NS = 2_000_000_000
+_SECOND_NS = 1_000_000_000
 
 
 class FileState(NamedTuple):
@@ -61,7 +64,8 @@ class Entry(NamedTuple):
         had been touched in the same tick of the kernel's clock in which it was read.
         """
         touched_ns = max(self.state.mtime_ns, self.state.ctime_ns)
-        racy = self.added_us * 1000 - touched_ns < RACY_NS
+        tick_ns = RACY_NS if touched_ns % _SECOND_NS else COARSE_NS
+        racy = self.added_us * 1000 - touched_ns < tick_ns
         return not racy and FileState.of(status) == self.state
 
 

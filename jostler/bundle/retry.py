@@ -23,9 +23,9 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Waits between tries: full jitter under a ceiling that doubles up to a cap; in seconds.
+    """Waits between tries: under a ceiling that doubles up to a cap, half of it left to chance.
 
-    Full jitter spreads a fleet that lost its bucket at one moment over the whole interval.
+    The chance spreads a fleet that lost its bucket at one moment; in seconds.
     """
 
     first_s: float = 0.5

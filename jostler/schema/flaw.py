@@ -34,7 +34,6 @@ class Reason(StrEnum):
     WRONG_TYPE = "wrong-type"
     OUT_OF_RANGE = "out-of-range"
     TOO_LONG = "too-long"
-    BAD_NUMBER = "bad-number"
     BAD_BASE64 = "bad-base64"
     BAD_DATE = "bad-date"
     BAD_TIME = "bad-time"

@@ -180,7 +180,7 @@ def _of_status(what: str, exc: GoogleCloudError) -> StorageError:
     elif status == 429 or over_quota:  # noqa: PLR2004 - the HTTP status itself
         error = QuotaError(message, hint="slower uploads, or a higher quota")
     elif status in {401, 403}:
-        hint = "grant roles/storage.objectCreator and roles/storage.objectViewer on the bucket"
+        hint = "grant roles/storage.objectUser on the bucket (or objectCreator and objectViewer)"
         error = AuthError(message, hint=hint)
     elif status == 408 or status >= 500 or not status:  # noqa: PLR2004 - the HTTP status itself
         error = TransientError(message)

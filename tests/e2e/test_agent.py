@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jostler.storage import open_storage
-from tests.support.agent import RunningAgent, arguments, once
+from tests.support.agent import RunningAgent, arguments, once, run
 from tests.support.bucket import assert_all_archived, problems, reasons, rows, url_of
 from tests.support.spool import DAY, Spool, document
 
@@ -441,3 +441,61 @@ def test_v2_objects_lie_below_their_organization(tmp_path: Path) -> None:
     assert any(name.startswith(f"autoload/v2/org1/exp/foo1/{DAY}/") for name in names)
     assert "autoload/v2/tables/exp/foo1.table.json" in names
     assert_all_archived(spool, bucket)
+
+
+def test_a_bad_file_that_stays_is_rejected_once(tmp_path: Path) -> None:
+    """However many scans meet it, until it changes."""
+    spool = Spool(tmp_path / "spool")
+    bucket = url_of(tmp_path / "bucket")
+    spool.write("bad.json", b"{", keep=False, age_s=3600)
+    flags = ("-bad-files", "keep", "-missed-age", "1s", "-missed-interval", "50ms")
+    with RunningAgent(*arguments(spool, bucket, *flags, *QUICK)) as agent:
+        agent.wait_for("file.rejected")
+        for number in range(3):  # each is met by a scan or an event, after more scans
+            spool.write(f"m{number}.json", document(number))
+            agent.wait_for("bundle.stored")
+        assert agent.stop() == 0
+    assert agent.log[-1]["kept"] == 1
+
+
+def test_once_gives_up_when_the_bucket_fails_before_all_is_read(tmp_path: Path) -> None:
+    """With status 1, and everything is still on disk."""
+    spool = Spool(tmp_path / "spool")
+    bucket = tmp_path / "bucket"
+    spool.write_many(200)
+    blocked = bucket / "autoload/v1/exp/foo1"
+    blocked.parent.mkdir(parents=True)
+    blocked.write_bytes(b"a file where a directory must be")
+
+    done = once(spool, url_of(bucket), "-flush-timeout", "1s", "-bundle-size-max", "10000")
+
+    assert done.returncode == 1
+    assert len(spool.left()) == 200
+    blocked.unlink()
+    assert once(spool, url_of(bucket)).returncode == 0
+    assert_all_archived(spool, url_of(bucket))
+
+
+@needs_root
+def test_what_cannot_be_unlinked_is_counted_once(tmp_path: Path) -> None:
+    """A restart tries again and counts the same files no more than once."""
+    spool = Spool(tmp_path / "spool")
+    bucket = url_of(tmp_path / "my bucket")
+    spool.write_many(3)
+    for path in (spool.experiment / "foo1").rglob("*"):
+        os.chown(path, OTHER_UID, OTHER_UID)
+    done = _run_unprivileged(arguments(spool, bucket, "-once", "-missed-age", "0s"))
+    assert '"archived":3' in done.stdout
+    assert problems(bucket, spool.originals) == []
+
+
+@pytest.mark.parametrize("flag", ["-state-dir", "-local-data-dir"])
+def test_a_directory_that_cannot_be_made_is_named_by_its_flag(tmp_path: Path, flag: str) -> None:
+    """Without a trace, and with the status of wrong use."""
+    spool = Spool(tmp_path / "spool")
+    schema = f"foo1:{spool.schema_file('foo1')}"
+    argv = [*arguments(spool, url_of(tmp_path / "b")), "-datatype-file", schema]
+    done = run(*argv, "-state-dir", str(tmp_path / "state"), "-once", flag, "/proc/none")
+    assert done.returncode == 2
+    assert f"jostler: {flag}: " in done.stderr
+    assert "Traceback" not in done.stderr

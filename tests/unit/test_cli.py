@@ -194,3 +194,18 @@ def test_sizes_are_read_with_and_without_a_unit(number: int) -> None:
     assert flags.size(f"{number}MB") == number * 10**6
     assert flags.size(f"{number}MiB") == number << 20
     assert flags.size(f"{number}k") == number * 1000
+
+
+def test_a_missing_organization_is_told_beside_a_missing_experiment() -> None:
+    """One problem hides no other."""
+    found = problems(["-gcs-data-dir", "autoload/v2", "-datatype", "a", "-gcs-bucket", "b"])
+    assert any(problem.startswith("-experiment") for problem in found)
+    assert any("rganization" in problem for problem in found)
+
+
+def test_a_directory_bucket_has_one_spelling() -> None:
+    """The URL in rows is the one by which the bucket is read again."""
+    argv = ["-node-name", "n1", "-experiment", "exp", "-datatype", "foo1", "-gcs-bucket"]
+    assert configure([*argv, "file:///my bucket/"]).bucket == "file:///my%20bucket"
+    assert configure([*argv, "file:///my%20bucket"]).bucket == "file:///my%20bucket"
+    assert "absolute" in problems([*argv, "file:///"])[0]

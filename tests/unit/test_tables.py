@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jostler.errors import SchemaError
+from jostler.errors import AuthError, SchemaError
 from jostler.names import Place
 from jostler.schema import Field, Mode, fields_from_api, fields_to_api, table_schema
 from jostler.storage import Storage, open_storage
@@ -146,3 +146,20 @@ def test_jostlers_own_schemas_never_stop_it(bucket: Storage) -> None:
     bucket.put_new(PLACE.table_schema("index1"), json.dumps(fields_to_api(other)).encode(), {})
     ours = table_schema((Field(name="Filename", type="STRING"),))
     assert settle(bucket, PLACE, "index1", ours, upload=True) == ours
+
+
+def test_a_schema_that_may_not_be_written_is_no_outage(bucket: Storage) -> None:
+    """A person must act; asking again for ever would hide that."""
+    agree(bucket, A)
+
+    class ReadOnly:
+        url = bucket.url
+        read = staticmethod(bucket.read)
+
+        def replace(self, *_: object) -> None:
+            raise AuthError("403")
+
+    storage: Any = ReadOnly()
+    with pytest.raises(SchemaError, match="may not be written"):
+        agree(storage, A, B)
+    assert agree(storage, A) == ["a"]
