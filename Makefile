@@ -4,8 +4,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
+# Installs a Debian package if this user may; a fresh machine may lack what the tests need.
+apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+  && apt-get update -qq && apt-get install -qq -y $(1) >/dev/null; }
+
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test format lock demo bench clean
+.PHONY: help setup java check lint types test format lock demo bench clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -13,15 +17,20 @@ help: ## show the targets
 $(READY): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "$(PYTHON) is older than 3.11: set PYTHON=python3.11 or newer"; exit 1; }
-	@$(PYTHON) -m venv $(VENV) \
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || $(call apt,python3-venv) \
 	  || { echo "python3 cannot make a virtual environment: install python3-venv"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
 setup: $(READY) ## make the virtual environment from the lock file
 
-check: lint types test ## lint, format check, strict types, all tests with branch coverage
+java:
+	@command -v java >/dev/null || $(call apt,openjdk-17-jre-headless) \
+	  || { echo "Spark needs a Java runtime, 17 or 21: install openjdk-17-jre-headless"; exit 1; }
+
+check: java lint types test ## lint, format check, strict types, all tests with branch coverage
 
 lint: $(READY) ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -30,7 +39,7 @@ lint: $(READY) ## ruff: rules and format
 types: $(READY) ## mypy, strict
 	$(BIN)/mypy
 
-test: $(READY) ## all tests, with branch coverage
+test: java $(READY) ## all tests, with branch coverage
 	$(BIN)/python -m pytest --cov --cov-report=term
 
 format: $(READY) ## let ruff write the format and the safe fixes
@@ -41,7 +50,7 @@ lock: ## write requirements.lock anew (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet -o requirements.lock
 
-demo: $(READY) ## the whole way, from files to SQL rows, with servers on this machine
+demo: java $(READY) ## the whole way, from files to SQL rows, with servers on this machine
 	@$(BIN)/python -m demo
 
 bench: $(READY) ## measure the agent on this machine
