@@ -13,8 +13,8 @@ from loader.run import Loader
 from loader.tell import Tell, size
 
 if TYPE_CHECKING:
-    from loader.finish import Outcome
     from loader.options import Options
+    from loader.record import Outcome
 
 
 def command(options: Options) -> int:
@@ -27,8 +27,11 @@ def command(options: Options) -> int:
     loader = Loader(options, tell)
     if options.dry_run:
         return _dry_run(loader, options, tell)
+    if options.verify_only:
+        return _verify_only(loader, tell)
     began = time.monotonic()
-    outcomes, problems = loader.run()
+    outcomes = loader.run()
+    problems = loader.planner.problems
     _summary(outcomes, problems, tell, time.monotonic() - began)
     good = {Status.SUCCESS, Status.SKIPPED}
     return 0 if not problems and all(o.status in good for o in outcomes) else 1
@@ -36,7 +39,8 @@ def command(options: Options) -> int:
 
 def _dry_run(loader: Loader, options: Options, tell: Tell) -> int:
     """Print which days would be loaded, and why."""
-    due, refusals = loader.plan(loader.look(loader.discover()), options.force)
+    planner = loader.planner
+    due, refusals = planner.plan(planner.look(planner.discover()), options.force)
     rows = [
         (
             str(day.table.name),
@@ -54,7 +58,22 @@ def _dry_run(loader: Loader, options: Options, tell: Tell) -> int:
     tell.table(("table", "day", "bundles", "size", "reason"), rows)
     total = size(sum(day.size_bytes for day in due))
     tell.result(f"{len(due)} days would be loaded, {total}; nothing was touched")
-    return 1 if refusals else 0
+    return 1 if refusals or planner.problems else 0
+
+
+def _verify_only(loader: Loader, tell: Tell) -> int:
+    """Compare index, bundles and BigQuery; name what differs."""
+    found = loader.compare()
+    problems = loader.planner.problems
+    for told in found.differences:
+        tell.result(told)
+    for what, why in problems:
+        tell.result(f"{what}: {why}")
+    tell.result(
+        f"{found.bundles} bundles compared with their index, {found.rows} rows with BigQuery:"
+        f" {len(found.differences)} differences"
+    )
+    return 1 if found.differences or problems else 0
 
 
 def _summary(

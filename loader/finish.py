@@ -13,9 +13,8 @@ import io
 import json
 import random
 import tempfile
-import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, cast
 
@@ -23,6 +22,7 @@ from loader import attempts
 from loader.bucket import open_bucket
 from loader.errors import BucketError, WarehouseError
 from loader.plan import Status
+from loader.record import STARTED, Outcome, Run, Telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,56 +33,34 @@ if TYPE_CHECKING:
     from loader.tables import Ready
     from loader.tell import Tell
     from loader.warehouse import Job, Json, Warehouse
-    from loader.wave import Place, Verified
+    from loader.wave import Verified
 
 URIS_MAX = 10_000
 """A load job takes so many URIs ("Quotas and limits"); beyond, they stand in a manifest."""
 STALE_S = 2 * 86_400
-STARTED = "%Y%m%dt%H%M%S"
 _MANIFEST = "FILE_SET_SPEC_TYPE_NEW_LINE_DELIMITED_MANIFEST"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What became of a day in this run."""
+class Finisher:
+    """Finishes days; may be called from several threads at once.
 
-    day: Day
-    status: Status
-    attempt: int = 0
-    rows: int = 0
-    loaded: int = 0
-    rejected: int = 0
-    repeated: int = 0
-    why: str = ""
-    overtaken: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """What all days of a run share.
-
-    Attributes:
-        id: begins with when it began.
-        host: of the driver.
-        version: of loader, Python and Spark.
-        max_bad: largest part of bad rows in a day.
+    Args:
+        warehouse: where the tables are.
+        meta: where ledger and rejects are.
+        run: the run.
+        tell: where to say what did not matter for the day.
         still: lists a day anew and returns its fingerprint.
     """
 
-    id: str
-    host: str
-    version: str
-    max_bad: float
-    patience_s: float
-    place: Place
-    still: Callable[[Day], str]
-    stop: threading.Event = field(default_factory=threading.Event)
-
-
-class Finisher:
-    """Finishes days; may be called from several threads at once."""
-
-    def __init__(self, warehouse: Warehouse, meta: Meta, run: Run, tell: Tell) -> None:
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        meta: Meta,
+        run: Run,
+        tell: Tell,
+        still: Callable[[Day], str],
+    ) -> None:
+        self._still = still
         self._warehouse = warehouse
         self._meta = meta
         self._run = run
@@ -116,7 +94,7 @@ class Finisher:
             jobs,
             day.fingerprint,
             day.attempt,
-            still_so=lambda: self._run.still(day) == day.fingerprint,
+            still_so=lambda: self._still(day) == day.fingerprint,
             pause=self._pause,
         )
         outcome = self._tell_ended(found, telling, ended)
@@ -164,7 +142,7 @@ class Finisher:
         return telling.outcome(row)
 
     def _pause(self, tries: int) -> None:
-        self._run.stop.wait(2 ** (tries - 1) * random.uniform(0.5, 1))  # noqa: S311 - jitter
+        time.sleep(2 ** (tries - 1) * random.uniform(0.5, 1))  # noqa: S311 - jitter
 
     def _reject(self, found: Verified, told_id: str) -> None:
         if found.rejects is None:
@@ -257,78 +235,3 @@ def load_config(fingerprint: str, run_id: str) -> Json:
 def _reason(job: Job) -> tuple[str, str]:
     told = "; ".join(str(error.get("message")) for error in job.errors)
     return job.reason, f"job {job.id}: {told}"
-
-
-@dataclass(frozen=True, slots=True)
-class Telling:
-    """Writes the rows of the ledger for one day."""
-
-    run: Run
-    found: Verified
-    ready: Ready
-    known: Known
-    started: datetime
-
-    def row(
-        self,
-        status: Status,
-        attempt: int,
-        *,
-        job: str = "",
-        loaded: int = 0,
-        why: tuple[str, str] = ("", ""),
-    ) -> Json:
-        """Return a row that adds up.
-
-        The rejects of a failed day are not told, for it will be read again: all of its rows are
-        withheld.
-        """
-        found, day, now = self.found, self.found.day, datetime.now(UTC)
-        rejected = 0 if status is Status.FAILED else found.rejected
-        buckets = {bundle.bucket for bundle in day.bundles}
-        if status is not Status.SUCCESS:
-            buckets |= self.known.buckets  # their rows are still in the table
-        return {
-            "table": str(day.table.name),
-            "date": day.date.isoformat(),
-            "Status": str(status),
-            "Attempt": attempt,
-            "Started": self.started.isoformat(),
-            "Finished": now.isoformat(),
-            "Seconds": round((now - self.started).total_seconds(), 3),
-            "Reason": day.reason,
-            "Bundles": len(day.bundles),
-            "Rewritten": len(found.staged),
-            "Corrupt": found.corrupt,
-            "PackedBytes": day.size_bytes,
-            "PlainBytes": found.plain_bytes,
-            "RowsRead": found.rows,
-            "RowsLoaded": loaded,
-            "RowsRejected": rejected,
-            "RowsRepeated": found.repeated,
-            "RowsWithheld": found.rows - loaded - rejected - found.repeated,
-            "RowsRenewed": found.renewed,
-            "Fingerprint": day.fingerprint,
-            "Buckets": " ".join(sorted(buckets)),
-            "TableMade": self.ready.made_ms,
-            "JobID": job,
-            "ErrorClass": why[0],
-            "ErrorText": why[1],
-            "Errors": "",
-            "RunID": self.run.id,
-            "Host": self.run.host,
-            "Version": self.run.version,
-        }
-
-    def outcome(self, row: Json) -> Outcome:
-        """Return the same for the operator."""
-        return Outcome(
-            day=self.found.day,
-            status=Status(row["Status"]),
-            attempt=row["Attempt"],
-            rows=row["RowsRead"],
-            loaded=row["RowsLoaded"],
-            rejected=row["RowsRejected"],
-            repeated=row["RowsRepeated"],
-            why=row["ErrorText"],
-        )

@@ -19,30 +19,28 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from loader import plan, tables
-from loader.bucket import open_bucket
-from loader.discover import Table, bundles, discover
-from loader.errors import LoaderError, SchemaError, WarehouseError
-from loader.finish import STARTED, Finisher, Outcome, Run
+from loader.finish import Finisher
 from loader.meta import Meta
 from loader.plan import Day, Refusal, Status
+from loader.planner import Planner
+from loader.record import STARTED, Outcome, Run
 from loader.session import session
 from loader.warehouse import Warehouse
 from loader.wave import Place, Verified, Wave
-from loader.window import EVERYTHING, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from pyspark.sql import SparkSession
 
+    from jostler.schema import Fields
+    from loader.discover import Table
     from loader.options import Options
     from loader.plan import DayKey
-    from loader.tables import Ready
+    from loader.reconcile import Comparison
     from loader.tell import Tell
 
 ROUNDS = 5
 WAVE_BYTES = 20_000_000_000
-THREADS = 8
+WAVE_DAYS = 1000
 
 
 class Loader:
@@ -57,11 +55,6 @@ class Loader:
         self._options = options
         self._tell = tell
         self._warehouse = Warehouse(options.project, options.location, options.patience_s)
-        self._meta = Meta(self._warehouse, options.meta_dataset)
-        self._problems: list[tuple[str, str]] = []
-        self._ready: dict[str, Ready] = {}
-        self._windows: dict[str, Window] = {}
-        self._known: dict[DayKey, plan.Known] = {}
         run_id = f"{datetime.now(UTC).strftime(STARTED)}-{secrets.token_hex(3)}"
         self._run = Run(
             id=run_id,
@@ -70,26 +63,25 @@ class Loader:
             max_bad=options.max_bad_fraction,
             patience_s=options.patience_s,
             place=Place(staging=options.staging, run_id=run_id),
-            still=self._fingerprint_now,
         )
-        self._finisher = Finisher(self._warehouse, self._meta, self._run, tell)
+        meta = Meta(self._warehouse, options.meta_dataset)
+        self._meta = meta
+        self.planner = Planner(options, self._warehouse, meta, tell, self._run)
+        still = self.planner.fingerprint_now
+        self._finisher = Finisher(self._warehouse, meta, self._run, tell, still)
 
-    def run(self) -> tuple[list[Outcome], list[tuple[str, str]]]:
-        """Load what is due.
-
-        Returns:
-            What became of each day that was looked at and is not simply up to date, and problems
-            that are not about a day.
+    def run(self) -> list[Outcome]:
+        """Load what is due; return what became of each day that is not simply up to date.
 
         Raises:
             RunError, BucketError, WarehouseError: nothing could be done.
         """
-        found = self.discover()
+        found = self.planner.discover()
         self._meta.prepare()
-        ready = self._each(found, self._prepare)
+        ready = self.planner.prepare(found)
         outcomes: dict[DayKey, Outcome] = {}
         with ExitStack() as stack:
-            due, refusals = self.plan(ready, self._options.force)
+            due, refusals = self.planner.plan(ready, self._options.force)
             for _ in range(ROUNDS):
                 for refusal in refusals:
                     outcomes[refusal.day.key] = _refused(refusal)
@@ -99,121 +91,33 @@ class Loader:
                 if not again:
                     break
                 due, refusals = self._plan_again(again, outcomes)
+        for key, outcome in outcomes.items():
+            if outcome.overtaken:
+                why = f"the day changed {ROUNDS} times while it was being loaded"
+                outcomes[key] = replace(outcome, status=Status.FAILED, why=why)
         self._finish_first_loads(ready, outcomes)
-        return list(outcomes.values()), self._problems
+        return list(outcomes.values())
 
-    def discover(self) -> list[Table]:
-        """Find the tables of all buckets."""
-        buckets = [open_bucket(url, self._options.patience_s) for url in self._options.bucket]
-        found = discover(buckets, self._options)
-        for what, why in found.problems:
-            self._problem(what, why)
-        for table in found.tables:
-            for name in (table.name, table.view):
-                if name.is_mapped:
-                    self._tell.event("name.mapped", wanted=name.wanted, dataset=name.dataset)
-        return found.tables
+    def compare(self) -> Comparison:
+        """Compare all days of the window with their index and with BigQuery; write nothing."""
+        from loader import reconcile  # noqa: PLC0415 - pyspark
 
-    def _problem(self, what: str, why: str) -> None:
-        self._problems.append((what, why))
-        self._tell.event("datatype.failed", "error", what=what, error=why)
+        planner = self.planner
+        looked = planner.look(planner.discover())
+        days = [day for table in looked for day in planner.listed(table)]
+        for name in sorted({key for key, _ in (day.key for day in days)} - planner.ready.keys()):
+            planner.problem(name, "there are bundles, and no such table")
+        days = [day for day in days if planner.has(day.table)]
+        if not days:
+            return reconcile.Comparison()
+        comparer = reconcile.Comparer(self._warehouse, days, self._options.patience_s)
+        with session(self._options.master) as spark:
+            for part in plan.waves(days, most=WAVE_DAYS, share=1.0, most_bytes=WAVE_BYTES):
+                comparer.compare(spark, Wave.of(part, self._fields(), self._run.place))
+        return comparer.finish()
 
-    def _each(self, found: Iterable[Table], work: Callable[[Table], Ready | None]) -> list[Table]:
-        """Do something for each table; those that fail are told and left out."""
-        done = []
-        with ThreadPoolExecutor(THREADS, thread_name_prefix="table") as pool:
-            futures = [(table, pool.submit(work, table)) for table in found]
-        for table, future in futures:
-            try:
-                ready = future.result()
-            except (SchemaError, WarehouseError) as exc:
-                self._problem(str(table.name), str(exc))
-                self._tell_table(table, exc)
-                continue
-            self._windows[str(table.name)] = EVERYTHING
-            if ready:
-                self._ready[str(table.name)] = ready
-                if not ready.from_beginning:
-                    self._windows[str(table.name)] = self._options.window
-            done.append(table)
-        return done
-
-    def look(self, found: Iterable[Table]) -> list[Table]:
-        """See the tables as they are, changing nothing."""
-        return self._each(found, lambda table: tables.look(self._warehouse, table))
-
-    def _prepare(self, table: Table) -> Ready:
-        ready = tables.prepare(self._warehouse, table)
-        if ready.changes:
-            self._tell.event("table.changed", table=str(table.name), what=ready.changes[0])
-        return ready
-
-    def _tell_table(self, table: Table, error: LoaderError) -> None:
-        """Put a datatype's failure into the ledger, with no date."""
-        now = datetime.now(UTC).isoformat()
-        row = {
-            "table": str(table.name),
-            "Status": str(Status.FAILED),
-            "Started": now,
-            "Finished": now,
-            **dict.fromkeys(("RowsRead", "RowsLoaded", "RowsRejected"), 0),
-            **dict.fromkeys(("RowsRepeated", "RowsWithheld"), 0),
-            "ErrorClass": type(error).__name__,
-            "ErrorText": str(error),
-            "RunID": self._run.id,
-            "Host": self._run.host,
-            "Version": self._run.version,
-        }
-        told_id = f"jostler-{table.name.dataset}-{table.name.table}-table-{self._run.id}"
-        try:
-            self._meta.tell(row, told_id)
-        except WarehouseError as exc:
-            self._tell.event("ledger.not_written", "error", error=str(exc))
-
-    def plan(self, ready: list[Table], force: bool) -> tuple[list[Day], list[Refusal]]:
-        """Decide for each day of the windows; the ledger is read before the bucket is listed."""
-        made = {str(t.name): self._ready[str(t.name)].made_ms for t in ready if self._has(t)}
-        self._known = self._meta.known(made) if self._meta.exists() else {}
-        due: list[Day] = []
-        refusals: list[Refusal] = []
-        with ThreadPoolExecutor(THREADS, thread_name_prefix="list") as pool:
-            futures = [pool.submit(self._listed, table) for table in ready]
-        for future in futures:
-            for day in future.result():
-                known = self._known.get(day.key, plan.UNKNOWN)
-                decision = plan.decide(
-                    day, known, force=force, max_bad=self._options.max_bad_fraction
-                )
-                if isinstance(decision, Refusal):
-                    refusals.append(decision)
-                elif decision:
-                    due.append(decision)
-        return due, refusals
-
-    def _has(self, table: Table) -> bool:
-        return str(table.name) in self._ready
-
-    def _listed(self, table: Table) -> list[Day]:
-        """List a table's days."""
-        schema = plan.schema_digest(table.fields)
-        problems: list[tuple[str, str]] = []
-        listed = bundles(table, self._windows[str(table.name)], problems)
-        for what, why in problems:
-            self._tell.event("object.foreign", "warning", object=what, error=why)
-        return [
-            Day(
-                table=table,
-                date=date,
-                bundles=tuple(found),
-                fingerprint=plan.fingerprint(found, schema),
-            )
-            for date, found in listed.items()
-        ]
-
-    def _fingerprint_now(self, day: Day) -> str:
-        """List one day anew."""
-        listed = bundles(day.table, _only(day), [])
-        return plan.fingerprint(listed.get(day.date, []), plan.schema_digest(day.table.fields))
+    def _fields(self) -> dict[str, Fields]:
+        return {name: ready.fields for name, ready in self.planner.ready.items()}
 
     def _plan_again(
         self,
@@ -221,10 +125,8 @@ class Loader:
         outcomes: dict[DayKey, Outcome],
     ) -> tuple[list[Day], list[Refusal]]:
         """Decide once more for days that another loader was at."""
-        names = {day_table for day_table, _ in overtaken}
-        ready = list({str(o.day.table.name): o.day.table for o in overtaken.values()}.values())
-        assert {str(table.name) for table in ready} == names
-        due, refusals = self.plan(ready, force=False)
+        ready = {str(o.day.table.name): o.day.table for o in overtaken.values()}
+        due, refusals = self.planner.plan(list(ready.values()), force=False)
         due = [
             replace(day, attempt=max(day.attempt, overtaken[day.key].attempt))
             for day in due
@@ -252,8 +154,10 @@ class Loader:
 
     def _finish(self, found: Verified, started: datetime) -> Outcome:
         day = found.day
-        known = self._known.get(day.key, plan.UNKNOWN)
-        outcome = self._finisher.finish(found, self._ready[str(day.table.name)], known, started)
+        known = self.planner.known.get(day.key, plan.UNKNOWN)
+        outcome = self._finisher.finish(
+            found, self.planner.ready[str(day.table.name)], known, started
+        )
         level = "info" if outcome.status in {Status.SUCCESS, Status.SKIPPED} else "error"
         facts = {"read": outcome.rows, "loaded": outcome.loaded, "rejected": outcome.rejected}
         self._tell.event(
@@ -273,8 +177,7 @@ class Loader:
         """Verify days together; if that fails, each alone, so that it fails the guilty one only."""
         from loader import engine  # noqa: PLC0415 - pyspark, which a run with nothing to do needs not
 
-        fields = {name: ready.fields for name, ready in self._ready.items()}
-        wave = Wave.of(days, fields, self._run.place)
+        wave = Wave.of(days, self._fields(), self._run.place)
         total = sum(day.size_bytes for day in days)
         try:
             with self._tell.progress(spark, f"{len(days)} days", total):
@@ -292,19 +195,15 @@ class Loader:
         return wave.days
 
     def _finish_first_loads(self, ready: list[Table], outcomes: dict[DayKey, Outcome]) -> None:
-        bad = {o.day.key[0] for o in outcomes.values() if o.status is not Status.SUCCESS}
+        bad = {o.day.key[0] for o in outcomes.values() if o.status is Status.FAILED}
         for table in ready:
             name = str(table.name)
-            if self._ready[name].from_beginning and name not in bad:
+            if self.planner.ready[name].from_beginning and name not in bad:
                 tables.finish_first_load(self._warehouse, table.name)
 
 
 def _refused(refusal: Refusal) -> Outcome:
     return Outcome(day=refusal.day, status=refusal.status, why=refusal.why)
-
-
-def _only(day: Day) -> Window:
-    return Window(start=day.date, end=day.date.fromordinal(day.date.toordinal() + 1))
 
 
 def _version() -> str:

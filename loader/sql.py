@@ -1,0 +1,264 @@
+"""The command `jostler-sql`: asks BigQuery, or the embedded one, a question and prints the answer.
+
+**Invariant:** standard output holds the answer and nothing else; what went wrong is one line on
+standard error.  Exit status: 0 answered; 1 not answered; 2 wrong use.
+
+It knows nothing of loads and ledgers: they are tables like others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import csv
+import io
+import json
+import math
+import os
+import sys
+import unicodedata
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from google.api_core.exceptions import GoogleAPIError
+from google.auth.credentials import AnonymousCredentials
+from google.auth.exceptions import GoogleAuthError
+from google.cloud import bigquery
+from google.cloud.bigquery.retry import DEFAULT_RETRY
+from requests.exceptions import RequestException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+ANSWERED, FAILED, MISUSED = 0, 1, 2
+PATIENCE_S = 30.0
+"""How long a request is tried again; a person is waiting."""
+EMBEDDED_PROJECT = "demo"
+_NUMBERS = frozenset({"INTEGER", "INT64", "FLOAT", "FLOAT64", "NUMERIC", "BIGNUMERIC"})
+_EPILOG = """\
+With BIGQUERY_EMULATOR_HOST=http://127.0.0.1:9050 the embedded BigQuery is asked (see
+docs/embedded.md), otherwise Google's, with the credentials of this machine.
+Exit status: 0 answered; 1 not answered; 2 wrong use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a query returned.
+
+    Attributes:
+        columns: names, in order.
+        numeric: for each column, whether it holds single numbers.
+        rows: values as the official client gives them, in the order of the columns.
+        changed: rows that a DML statement changed; None for a statement that returns rows.
+    """
+
+    columns: tuple[str, ...]
+    numeric: tuple[bool, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    changed: int | None = None
+
+
+class AskError(Exception):
+    """The question was not answered; the message is one line."""
+
+
+def connect(project: str = "", location: str = "") -> bigquery.Client:
+    """Return a client for the embedded BigQuery if the environment names one, else for Google's.
+
+    Raises:
+        AskError: there are no credentials, or no project.
+    """
+    emulated = bool(os.environ.get("BIGQUERY_EMULATOR_HOST"))
+    try:
+        return bigquery.Client(
+            project=project or (EMBEDDED_PROJECT if emulated else None),
+            location=location or None,
+            credentials=AnonymousCredentials() if emulated else None,
+        )
+    except GoogleAuthError as exc:
+        raise AskError(f"no credentials: {_one_line(str(exc))}") from exc
+    except OSError as exc:  # the client found no project
+        raise AskError(f"give --project: {_one_line(str(exc))}") from exc
+
+
+def ask(client: bigquery.Client, sql: str) -> Answer:
+    """Run one statement and fetch its whole answer.
+
+    Raises:
+        AskError: BigQuery refused it, or cannot be reached.
+    """
+    try:
+        found = client.query_and_wait(
+            sql,
+            retry=DEFAULT_RETRY.with_timeout(PATIENCE_S),
+            job_retry=None,
+        )
+        fields = tuple(found.schema or ())
+        rows = tuple(tuple(row.values()) for row in found) if fields else ()
+    except GoogleAPIError as exc:
+        raise AskError(_told(exc)) from exc
+    except (GoogleAuthError, RequestException, OSError) as exc:
+        raise AskError(f"no answer from BigQuery: {_one_line(str(exc))}") from exc
+    return Answer(
+        columns=tuple(field.name for field in fields),
+        numeric=tuple(f.field_type in _NUMBERS and f.mode != "REPEATED" for f in fields),
+        rows=rows,
+        changed=found.num_dml_affected_rows,
+    )
+
+
+def _told(exc: GoogleAPIError) -> str:
+    """Return BigQuery's own sentence without the request around it."""
+    cause = getattr(exc, "cause", None) or exc
+    listed = getattr(cause, "errors", None) or [{}]
+    first = listed[0] if isinstance(listed[0], dict) else {}
+    return _one_line(str(first.get("message") or cause))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def plain(value: object) -> object:
+    """Make a value of the client's one that JSON has, written as BigQuery would load it."""
+    match value:
+        case dict():
+            return {key: plain(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [plain(inner) for inner in value]
+        case bytes():
+            return base64.b64encode(value).decode()
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case date() | time():
+            return value.isoformat()
+        case Decimal():
+            return format(value, "f")
+        case float() if not math.isfinite(value):
+            return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+        case None | bool() | int() | float() | str():
+            return value
+    return str(value)
+
+
+def cell(value: object) -> str:
+    """Write a value for a person: NULL as NULL, nested values as JSON, one line whatever it holds.
+
+    Characters that would move the cursor are written as escapes.
+    """
+    value = plain(value)
+    if value is None:
+        return "NULL"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def as_table(answer: Answer) -> str:
+    """Write an answer as a table with aligned columns, numbers to the right."""
+    if not answer.columns:
+        changed = answer.changed
+        return "done\n" if changed is None else f"{changed} rows changed\n"
+    rows = [[cell(value) for value in row] for row in answer.rows]
+    widths = [max(map(_width, column)) for column in zip(answer.columns, *rows, strict=True)]
+    rule = ["-" * width for width in widths]
+    lines = []
+    for line in [list(answer.columns), rule, *rows]:
+        padded = (
+            _padded(text, width, right=number)
+            for text, width, number in zip(line, widths, answer.numeric, strict=True)
+        )
+        lines.append("  ".join(padded).rstrip() + "\n")
+    return "".join(lines)
+
+
+def _width(text: str) -> int:
+    """Count the columns of a terminal that a text takes."""
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    return len(text) + wide - sum(unicodedata.combining(char) > 0 for char in text)
+
+
+def _padded(text: str, width: int, *, right: bool) -> str:
+    blank = " " * (width - _width(text))
+    return blank + text if right else text + blank
+
+
+def as_json(answer: Answer) -> str:
+    """Write an answer as one JSON object a line, as a load job would take it."""
+    return "".join(
+        json.dumps(dict(zip(answer.columns, map(plain, row), strict=True)), ensure_ascii=False)
+        + "\n"
+        for row in answer.rows
+    )
+
+
+def as_csv(answer: Answer) -> str:
+    """Write an answer as CSV with a head; NULL is an empty field, nested values are JSON."""
+    if not answer.columns:
+        return ""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(answer.columns)
+    writer.writerows([_csv_field(value) for value in row] for row in answer.rows)
+    return out.getvalue()
+
+
+def _csv_field(value: object) -> str:
+    value = plain(value)
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False)
+
+
+FORMATS: dict[str, Callable[[Answer], str]] = {"table": as_table, "json": as_json, "csv": as_csv}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="jostler-sql",
+        description="Run BigQuery SQL and print the answer.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("sql", metavar="SQL", help="the statement, or - to read standard input")
+    parser.add_argument(
+        "--project",
+        default="",
+        help="project to ask; if not given, that of the credentials, or demo for the embedded one",
+    )
+    parser.add_argument("--location", default="", help="where the datasets are, such as US")
+    parser.add_argument(
+        "--format",
+        choices=tuple(FORMATS),
+        default="table",
+        help="table (default); json, one object a line; csv, with a head",
+    )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status (2 for wrong use, by SystemExit as argparse does)."""
+    parser = _parser()
+    given = parser.parse_args(argv)
+    sql = sys.stdin.read() if given.sql == "-" else given.sql
+    if not sql.strip():
+        parser.error("the statement is empty")
+    try:
+        sys.stdout.write(FORMATS[given.format](ask(connect(given.project, given.location), sql)))
+        sys.stdout.flush()
+    except AskError as exc:
+        sys.stderr.write(f"jostler-sql: {exc}\n")
+        return FAILED
+    except KeyboardInterrupt:
+        sys.stderr.write("jostler-sql: interrupted\n")
+        return FAILED
+    except BrokenPipeError:  # the reader of the output, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    return ANSWERED
+
+
+if __name__ == "__main__":
+    sys.exit(main())
