@@ -25,10 +25,18 @@ def command(options: Options) -> int:
     """
     tell = Tell()
     loader = Loader(options, tell)
-    if options.dry_run:
-        return _dry_run(loader, options, tell)
-    if options.verify_only:
-        return _verify_only(loader, tell)
+    try:
+        if options.dry_run:
+            return _dry_run(loader, options, tell)
+        if options.verify_only:
+            return _verify_only(loader, tell)
+        return _load(loader, tell)
+    finally:
+        loader.close()
+
+
+def _load(loader: Loader, tell: Tell) -> int:
+    """Load what is due; say what became of it."""
     began = time.monotonic()
     outcomes = loader.run()
     problems = loader.planner.problems

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from loader import steps
 from loader.findings import DDL
@@ -18,7 +18,6 @@ from loader.verify import verified
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import IO
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from jostler.schema import Fields
     from loader.verify import Task
     from loader.wave import Verified, Wave
-
-REJECTS_IN_MEMORY = 4 * 1024 * 1024
 
 
 def run(spark: SparkSession, wave: Wave, *, max_bad: float, patience_s: float) -> None:
@@ -84,10 +81,7 @@ def _keep_bad_rows(wave: Wave, bad: DataFrame) -> None:
     for row in bad.toLocalIterator():
         verdict = wave.owners[row.bundle]
         if verdict.rejects is None:
-            verdict.rejects = cast(
-                "IO[bytes]",
-                tempfile.SpooledTemporaryFile(max_size=REJECTS_IN_MEMORY),  # noqa: SIM115 - kept
-            )
+            verdict.rejects = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it is told
         task = wave.tasks[row.bundle]
         told = {
             "table": str(verdict.day.table.name),

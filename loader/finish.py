@@ -16,7 +16,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import IO, TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from loader import attempts
 from loader.bucket import open_bucket
@@ -147,12 +147,12 @@ class Finisher:
     def _reject(self, found: Verified, told_id: str) -> None:
         if found.rejects is None:
             return
-        with tempfile.SpooledTemporaryFile(max_size=1 << 22) as out:
+        with tempfile.TemporaryFile() as out:
             found.rejects.seek(0)
             last = b',"JobID":%b}\n' % json.dumps(told_id).encode()
             for line in found.rejects:
                 out.write(line[:-2] + last)
-            self._meta.reject(cast("IO[bytes]", out), told_id)  # type: ignore[arg-type] # is one
+            self._meta.reject(out, told_id)
 
     def _clean(self, found: Verified) -> None:
         """Remove what was written for the day, and what runs of days ago left behind."""

@@ -101,9 +101,9 @@ def relative(filename: bytes, day: bytes) -> bytes:
     return filename[place + 1 :] if place >= 0 else filename
 
 
-def identities(node: str) -> Any:  # noqa: ANN401 - hashlib's own type has no public name
-    """Return the hash that each identity of this node begins with."""
-    return hashlib.blake2b(node.encode() + b"\0", digest_size=16)
+def identities(table: int, day: Day, node: str) -> Any:  # noqa: ANN401 - hashlib's type is private
+    """Return the hash that each identity begins with: days and tables are apart, and nodes."""
+    return hashlib.blake2b(f"{table}\0{day.iso}\0{node}\0".encode(), digest_size=16)
 
 
 def identity(begun: Any, filename: bytes, raw: bytes) -> bytes:  # noqa: ANN401 - as above

@@ -11,6 +11,7 @@ from __future__ import annotations
 import platform
 import secrets
 import socket
+import traceback
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -69,6 +70,10 @@ class Loader:
         self.planner = Planner(options, self._warehouse, meta, tell, self._run)
         still = self.planner.fingerprint_now
         self._finisher = Finisher(self._warehouse, meta, self._run, tell, still)
+
+    def close(self) -> None:
+        """Close connections."""
+        self._warehouse.close()
 
     def run(self) -> list[Outcome]:
         """Load what is due; return what became of each day that is not simply up to date.
@@ -155,9 +160,12 @@ class Loader:
     def _finish(self, found: Verified, started: datetime) -> Outcome:
         day = found.day
         known = self.planner.known.get(day.key, plan.UNKNOWN)
-        outcome = self._finisher.finish(
-            found, self.planner.ready[str(day.table.name)], known, started
-        )
+        ready = self.planner.ready[str(day.table.name)]
+        try:
+            outcome = self._finisher.finish(found, ready, known, started)
+        except Exception as exc:  # noqa: BLE001 - what nobody foresaw must not stop other days
+            self._tell.event("day.crashed", "error", trace=traceback.format_exc())
+            outcome = Outcome(day=day, status=Status.FAILED, why=repr(exc))
         level = "info" if outcome.status in {Status.SUCCESS, Status.SKIPPED} else "error"
         facts = {"read": outcome.rows, "loaded": outcome.loaded, "rejected": outcome.rejected}
         self._tell.event(

@@ -129,7 +129,7 @@ class Verdicts:
         self._task = task
         self._judges = judges(fields)
         self._day = f"{task.day.path}/".encode()
-        self._identities = row.identities(task.node)
+        self._identities = row.identities(task.table, task.day, task.node)
         self._keys: list[bytes] = []
         self._bad: list[tuple[int, Bad]] = []
         self._rows = 0
