@@ -1,0 +1,1 @@
+"""The whole way on one machine: from files in a spool to rows in BigQuery."""

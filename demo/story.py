@@ -1,0 +1,327 @@
+"""The demo from beginning to end: write, kill, go on, load, ask, and add up.
+
+**Invariant:** each number that is shown was counted where it is said to be: in the spool, in the
+bucket, or by BigQuery; and what was written is what was loaded and what was rejected, or the demo
+fails.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+import urllib.request
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import bigquery
+
+from demo.measurements import DATATYPES, measurements
+from demo.processes import DemoError, start_bigquery, start_storage
+from loader.sql import AskError, Answer, as_table, ask
+
+if TYPE_CHECKING:
+    from demo.measurements import Measurement
+    from demo.page import Page
+    from demo.processes import Process, Processes
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+QUERIES = ("speed_by_country", "ping_loss", "speed_samples")
+BUCKET, PROJECT, EXPERIMENT = "demo-archive", "demo", "demo"
+FILES = 2000
+KILL_AFTER_FILES = 1200
+KILL_AFTER_BUNDLES = 3
+PAUSE_S = 0.0005  # between two files, so that the agent is at work while they are written
+EMPTY_S = 60.0
+LOAD_S = 120.0
+TICK_S = 0.02
+
+
+@dataclass(slots=True)
+class Written:
+    """What the services have written so far."""
+
+    good: Counter[str] = field(default_factory=Counter)
+    bad: Counter[tuple[str, str]] = field(default_factory=Counter)
+    pretty: int = 0
+    yesterday: int = 0
+    size_bytes: int = 0
+
+    @property
+    def files(self) -> int:
+        """Number of all files."""
+        return self.good.total() + self.bad.total()
+
+    def add(self, measurement: Measurement, today: str) -> None:
+        """Count a file."""
+        if measurement.flaw:
+            self.bad[measurement.datatype, measurement.flaw] += 1
+        else:
+            self.good[measurement.datatype] += 1
+        self.pretty += measurement.pretty
+        self.yesterday += measurement.day.isoformat() != today
+        self.size_bytes += len(measurement.content)
+
+
+class Story:
+    """One run of the demo.
+
+    Args:
+        home: an empty directory for everything that is kept.
+        processes: where programs are started, and ended by whoever made it.
+        page: where it is told.
+    """
+
+    def __init__(self, home: Path, processes: Processes, page: Page) -> None:
+        self._spool = home / "spool"
+        self._home = home
+        self._processes = processes
+        self._page = page
+        self._written = Written()
+        self._gcs_url = ""
+        self._client: bigquery.Client | None = None
+
+    def tell(self) -> None:
+        """Tell it.
+
+        Raises:
+            DemoError: something did not end as it must.
+        """
+        self._start_servers()
+        self._write_and_kill()
+        self._go_on()
+        self._show_bucket()
+        self._load()
+        self._load_again()
+        self._show_rejects()
+        self._show_ledger()
+        self._show_answers()
+        self._add_up()
+
+    def _start_servers(self) -> None:
+        self._page.step("Servers on this machine: object storage and BigQuery")
+        self._gcs_url = start_storage(self._processes, self._home / "bucket", BUCKET)
+        self._processes.set(STORAGE_EMULATOR_HOST=self._gcs_url)
+        self._page.say(f"fake-gcs-server    {self._gcs_url}  bucket gs://{BUCKET}, empty")
+        url = start_bigquery(self._processes, self._home / "bigquery")
+        self._processes.set(BIGQUERY_EMULATOR_HOST=url)
+        self._page.say(f"embedded BigQuery  {url}  project {PROJECT}, empty")
+        self._client = bigquery.Client(
+            PROJECT, AnonymousCredentials(), client_options={"api_endpoint": url}
+        )
+        schemas = self._spool / "datatypes"
+        schemas.mkdir(parents=True)
+        for datatype in DATATYPES:
+            shutil.copy(EXAMPLES / f"{datatype}.json", schemas)
+
+    def _start_agent(self) -> Process:
+        agent = self._processes.python(
+            "agent",
+            "jostler",
+            *("-gcs-bucket", BUCKET, "-node-name", "laptop", "-experiment", EXPERIMENT),
+            *("-datatype", ",".join(DATATYPES), "-local-data-dir", str(self._spool)),
+            *("-bundle-size-max", "200KB", "-bundle-age-max", "2s", "-upload-concurrency", "2"),
+            *("-settle-age", "500ms", "-missed-age", "1s", "-log-format", "json"),
+        )
+        until = time.monotonic() + EMPTY_S
+        while not agent.events("agent.started"):
+            _wait(agent, until, "has not started")
+        return agent
+
+    def _write_and_kill(self) -> None:
+        self._page.step("Services write files, the agent takes them, and is killed at it")
+        agent = self._start_agent()
+        now = datetime.now(UTC).date()
+        for number, measurement in enumerate(measurements(now, FILES)):
+            self._write(measurement, now.isoformat())
+            if number == KILL_AFTER_FILES:
+                self._kill(agent)
+        written, bad = self._written, self._written.bad
+        self._page.say(
+            f"The services wrote on: {written.files} files in all, {written.size_bytes:,} bytes,"
+        )
+        self._page.say(
+            f"{written.yesterday} of them for yesterday, {written.pretty} pretty-printed,"
+            f" {bad.total()} bad in {len({flaw for _, flaw in bad})} ways."
+        )
+
+    def _write(self, measurement: Measurement, today: str) -> None:
+        """Write a file as services should: under a hidden name first."""
+        directory = self._spool / EXPERIMENT / measurement.datatype / f"{measurement.day:%Y/%m/%d}"
+        directory.mkdir(parents=True, exist_ok=True)
+        hidden = directory / f".{measurement.name}"
+        hidden.write_bytes(measurement.content)
+        hidden.rename(directory / measurement.name)
+        self._written.add(measurement, today)
+        time.sleep(PAUSE_S)
+
+    def _kill(self, agent: Process) -> None:
+        until = time.monotonic() + EMPTY_S
+        while len(agent.events("bundle.stored")) < KILL_AFTER_BUNDLES:
+            _wait(agent, until, "stores nothing")
+        agent.kill()
+        stored = len(self._bundles())
+        self._page.say(
+            f"kill -9 {agent.pid} after {self._written.files} files: {stored} bundles are in the"
+            f" bucket, {len(self._left())} files still on disk."
+        )
+
+    def _go_on(self) -> None:
+        self._page.step("The agent is started again, and finds everything")
+        agent = self._start_agent()
+        until = time.monotonic() + EMPTY_S
+        while self._left() or self._journal():
+            _wait(agent, until, f"leaves files in the spool: {self._left()[:3]}")
+        replayed = sum(line.get("bundles", 0) for line in agent.events("journal.replayed"))
+        status = agent.stop()
+        if status:
+            raise DemoError(f"the agent ended with status {status}, not 0")
+        self._page.say(
+            f"It went on with {replayed} bundles from its journal, took the rest from the disk,"
+        )
+        self._page.say("and ended with status 0 at SIGTERM.  The spool is empty.")
+
+    def _show_bucket(self) -> None:
+        self._page.step("What arrived in the bucket")
+        kinds = Counter(name.split("/")[3] for name in self._bundles())
+        rows = tuple(sorted(kinds.items()))
+        self._page.block(
+            as_table(Answer(columns=("datatype", "bundles"), numeric=(False, True), rows=rows))
+        )
+        self._page.say("Each data bundle has an index bundle beside it: what, where, which hash.")
+        self._run("verify", "jostler", "verify", f"gs://{BUCKET}")
+
+    def _loader(self) -> str:
+        return self._run(
+            "loader",
+            "loader",
+            *("--bucket", f"gs://{BUCKET}", "--project", PROJECT, "--period", "everything"),
+        )
+
+    def _run(self, name: str, module: str, *arguments: str) -> str:
+        """Run a command to its end and show the result that it prints."""
+        process = self._processes.python(name, module, *arguments)
+        status = process.wait(LOAD_S)
+        lines = [x for x in process.output().splitlines() if not x.startswith("{")]
+        told = "\n".join(x for x in lines if not _is_noise(x))
+        self._page.block(told)
+        if status:
+            raise DemoError(f"{name} ended with status {status}, not 0: see {process.log.name}")
+        return told
+
+    def _load(self) -> None:
+        self._page.step("The loader, on Spark: from bundles to day partitions")
+        self._loader()
+
+    def _load_again(self) -> None:
+        self._page.step("The loader once more: nothing to do")
+        told = self._loader()
+        if "nothing to do" not in told:
+            raise DemoError("the second run of the loader did something")
+
+    def _show_rejects(self) -> None:
+        self._page.step("Bad files are rows too: examples/rejected.sql")
+        self._page.block(as_table(self._ask("rejected")))
+
+    def _show_ledger(self) -> None:
+        self._page.step("What the loader noted: examples/ledger.sql")
+        self._page.block(as_table(self._ask("ledger")))
+
+    def _show_answers(self) -> None:
+        for name in QUERIES:
+            self._page.step(f"A question to BigQuery: examples/{name}.sql")
+            sql = _sql(name)
+            self._page.block(sql)
+            self._page.say("")
+            self._page.block(as_table(self._ask(name)))
+
+    def _add_up(self) -> None:
+        self._page.step("Does it add up?  examples/arrived.sql, beside what was written")
+        arrived = {row[0]: row[1:] for row in self._ask("arrived").rows}
+        late = self._count("SELECT COUNT(*) FROM jostler.rejects")
+        rows, problems = [], []
+        for datatype in sorted(DATATYPES):
+            good = self._written.good[datatype]
+            bad = sum(n for (kind, _), n in self._written.bad.items() if kind == datatype)
+            loaded, files, rejected = arrived[datatype]
+            rows.append((datatype, good + bad, good, loaded, bad, rejected))
+            if (loaded, files, rejected) != (good, good, bad):
+                problems.append(datatype)
+        columns = ("datatype", "written", "good", "loaded", "bad", "rejected")
+        table = Answer(columns=columns, numeric=(False, *[True] * 5), rows=tuple(rows))
+        self._page.block(as_table(table))
+        loaded, rejected = sum(row[3] for row in rows), sum(row[5] for row in rows) + late
+        sign = "=" if self._written.files == loaded + rejected else "≠"
+        self._page.say(
+            f"written {self._written.files} {sign} loaded {loaded} + rejected {rejected}"
+        )
+        if problems or sign != "=" or self._reasons() != self._written.bad:
+            raise DemoError(f"what was written is not what arrived: {', '.join(problems)}")
+        self._page.say("No file lost, none twice, each bad one with the reason it was made with.")
+
+    def _reasons(self) -> Counter[tuple[str, str]]:
+        return Counter({(row[0], row[1]): row[2] for row in self._ask("rejected").rows})
+
+    def _count(self, sql: str) -> int:
+        return int(self._query(sql).rows[0][0])
+
+    def _ask(self, name: str) -> Answer:
+        return self._query(_sql(name))
+
+    def _query(self, sql: str) -> Answer:
+        assert self._client is not None
+        try:
+            return ask(self._client, sql)
+        except AskError as exc:
+            raise DemoError(f"BigQuery did not answer: {exc}") from exc
+
+    def _bundles(self) -> list[str]:
+        """Return the last parts of the names of all bundles, by the storage server's own list."""
+        url = f"{self._gcs_url}/storage/v1/b/{BUCKET}/o?prefix=autoload/v1/{EXPERIMENT}/"
+        with urllib.request.urlopen(url, timeout=10) as reply:  # noqa: S310 - the URL is ours
+            found: dict[str, Any] = json.load(reply)
+        return [item["name"] for item in found.get("items", [])]
+
+    def _left(self) -> list[str]:
+        """Return the files that are still in the spool."""
+        top = self._spool / EXPERIMENT
+        return [p.name for d in DATATYPES for p in (top / d).rglob("*.json")]
+
+    def _journal(self) -> list[Path]:
+        state = self._spool / EXPERIMENT / ".jostler"
+        return [*state.glob("*.sealed"), *state.glob("*.stored")]
+
+
+def _wait(process: Process, until: float, trouble: str) -> None:
+    """Wait a moment for a process to do something."""
+    if not process.is_running() or time.monotonic() > until:
+        raise DemoError(f"the {process.name} {trouble}: see {process.log.name}")
+    time.sleep(TICK_S)
+
+
+def _is_noise(line: str) -> bool:
+    """Say whether a line is one of those that Spark's launcher writes and nobody can turn off."""
+    return line.startswith(("WARNING:", "Setting default", "To adjust", "Using Spark")) or (
+        " WARN " in line
+    )
+
+
+def _sql(name: str) -> str:
+    return (EXAMPLES / f"{name}.sql").read_text(encoding="utf-8").strip()
+
+
+def commands(home: Path) -> list[str]:
+    """Say how to ask again of a kept directory."""
+    python = Path(sys.executable)
+    shown = python.relative_to(Path.cwd()) if python.is_relative_to(Path.cwd()) else python
+    return [
+        f"{shown} -m loader.embedded --data-dir {home}/bigquery --port 9050 &",
+        "export BIGQUERY_EMULATOR_HOST=http://127.0.0.1:9050",
+        f"{shown.parent}/jostler-sql - < examples/speed_samples.sql",
+        f"{shown.parent}/jostler-sql 'SELECT * FROM jostler.loads' --format json",
+    ]
