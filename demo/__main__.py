@@ -41,15 +41,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, _stop)
     home = Path(tempfile.mkdtemp(prefix="jostler-demo-"))
-    status = FAILED
+    page, status = Page(), FAILED
     try:
-        status = _tell(home, Page())
+        status = _tell(home, page)
     except KeyboardInterrupt:
         sys.stderr.write("\ndemo: interrupted; every process is ended\n")
     finally:
         if not keep and status == DONE:
             shutil.rmtree(home, ignore_errors=True)
-    _look_further(home, Page(), keep=keep, status=status)
+    _look_further(home, page, keep=keep, status=status)
     return status
 
 

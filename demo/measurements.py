@@ -57,7 +57,7 @@ def measurements(today: date, count: int) -> Iterator[Measurement]:
         began += timedelta(microseconds=rng.randrange(86_400_000_000))
         uuid = f"{rng.getrandbits(64):016x}-{number:05d}"
         document = (_speed if datatype == SPEED else _ping)(rng, uuid, began)
-        flaw, spoil = "", _untouched
+        flaw, spoil = _GOOD
         if number % _BAD_EVERY in {1, 3}:  # a speed1 and a ping1
             flaw, spoil = _FLAWS[datatype][number // _BAD_EVERY % len(_FLAWS[datatype])]
         pretty = not flaw and number % _PRETTY_EVERY == 0
@@ -145,6 +145,7 @@ def _not_utf8(written: bytes) -> bytes:
     return written.replace(b'"UUID": "', b'"UUID": "\xff', 1)
 
 
+_GOOD: tuple[str, Callable[[bytes], bytes]] = ("", _untouched)
 _FLAWS: dict[str, list[tuple[str, Callable[[bytes], bytes]]]] = {
     SPEED: [
         ("wrong-type", _with(Rate="fast")),

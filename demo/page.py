@@ -37,7 +37,7 @@ class Page:
 
     def say(self, text: str) -> None:
         """Write one line."""
-        self._write(f"   {text}\n")
+        self._write(f"   {text}".rstrip() + "\n")
 
     def block(self, text: str, *, cut: bool = True) -> None:
         """Write lines that stand apart, by default cut to the width of the page."""
