@@ -125,7 +125,8 @@ class Story:
             *("-gcs-bucket", BUCKET, "-node-name", "laptop", "-experiment", EXPERIMENT),
             *("-datatype", ",".join(DATATYPES), "-local-data-dir", str(self._spool)),
             *("-bundle-size-max", "200KB", "-bundle-age-max", "2s", "-upload-concurrency", "2"),
-            *("-settle-age", "500ms", "-missed-age", "1s", "-log-format", "json"),
+            *("-settle-age", "500ms", "-missed-age", "1s", "-missed-interval", "1s"),
+            *("-log-format", "json"),
         )
         until = time.monotonic() + EMPTY_S
         while not agent.events("agent.started"):
@@ -174,7 +175,7 @@ class Story:
             f" {stored[False]} data bundles, {stored[True]} indexes;"
         )
         self._page.say(
-            f"on their way, by the agent's journal: {len(self._journal())} bundles;"
+            f"bundles on their way, by the agent's journal: {len(self._journal())};"
             f" still on disk: {len(self._left())} files."
         )
 
@@ -189,9 +190,9 @@ class Story:
         if status:
             raise DemoError(f"the agent ended with status {status}, not 0")
         self._page.say(
-            f"It went on with {replayed} bundles from its journal, took the rest from the disk,"
+            f"Bundles finished from its journal: {replayed}.  The rest it took from disk."
         )
-        self._page.say("and ended with status 0 at SIGTERM.  The spool is empty.")
+        self._page.say("It ended with status 0 at SIGTERM, and the spool is empty.")
 
     def _show_bucket(self) -> None:
         self._page.step("What arrived in the bucket")
