@@ -93,7 +93,7 @@ def ask(client: bigquery.Client, sql: str) -> Answer:
         found = client.query_and_wait(
             sql,
             retry=DEFAULT_RETRY.with_timeout(PATIENCE_S),
-            job_retry=None,
+            job_retry=None,  # type: ignore[arg-type] # None is documented: never run it again
         )
         fields = tuple(found.schema or ())
         rows = tuple(tuple(row.values()) for row in found) if fields else ()
@@ -121,7 +121,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def plain(value: object) -> object:
+def plain(value: object) -> object:  # noqa: PLR0911 - one for each type
     """Make a value of the client's one that JSON has, written as BigQuery would load it."""
     match value:
         case dict():
