@@ -9,7 +9,7 @@ apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
   && apt-get update -qq && apt-get install -qq -y $(1) >/dev/null; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java check lint types test format lock bench clean
+.PHONY: help setup java check lint types test format lock demo bench clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ format: $(READY) ## let ruff write the format and the safe fixes
 lock: ## write requirements.lock anew (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet -o requirements.lock
+
+demo: java $(READY) ## the whole way, from files to SQL rows, with servers on this machine
+	@$(BIN)/python -m demo
 
 bench: $(READY) ## measure the agent on this machine
 	$(BIN)/python -m bench.agent
