@@ -30,9 +30,7 @@ def faulty_gcs(gcs: GcsServer) -> Iterator[FaultyServer]:
 
 
 @pytest.fixture(scope="session")
-def warehouse(
-    gcs: GcsServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[BigQueryServer]:
+def warehouse(gcs: GcsServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BigQueryServer]:
     server = BigQueryServer(tmp_path_factory.mktemp("bigquery"), gcs.url)
     yield server
     server.stop()
