@@ -70,7 +70,7 @@ class Bucket(Protocol):
         ...
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=None)  # a run names few buckets
 def open_bucket(url: str, patience_s: float) -> Bucket:
     """Open a bucket; once in each process, for a client must not cross a fork.
 

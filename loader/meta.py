@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import json
+from itertools import count
 from typing import TYPE_CHECKING
 
 from jostler.schema import Field, Relation, compare, fields_from_api
@@ -197,10 +198,14 @@ class Meta:
         # A table that was removed and made again has forgotten what old job ids wrote into it.
         base = f"{told_id}-{table}-{self._made[table]}"
         config = {"sourceFormat": "NEWLINE_DELIMITED_JSON", "writeDisposition": "WRITE_APPEND"}
-        for attempt in range(1, TRIES + 1):
+        failed = 0
+        for attempt in count(1):
             job_id = base if attempt == 1 else f"{base}-{attempt}"
-            job, _ = self._warehouse.load_file(str(self.name(table)), rows, job_id, config)
+            job, ours = self._warehouse.load_file(str(self.name(table)), rows, job_id, config)
             if not job.reason:
                 return
+            failed += ours  # those of runs before have spent their ids and mean nothing
+            if failed >= TRIES:
+                break
         told = "; ".join(str(error.get("message")) for error in job.errors)
         raise WarehouseError(f"job {job.id} into {self.name(table)}: {told}", reason=job.reason)

@@ -26,6 +26,7 @@ KEY_BYTES = 24
 STANDARD = ("date", "archiver", "raw")
 _FILENAME = b'"Filename":"'
 _ENDS = (b'"},"raw":', b'"},"Raw":')
+_NOWHERE = b"\n"
 _TOP = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -34,8 +35,9 @@ class Head:
     """What all rows of a bundle begin with, and how they go on after the Filename.
 
     Attributes:
-        start: everything before the Filename; empty when rows have to be parsed one by one.
-        end: from the quote after the Filename to before `raw`.
+        start: everything before the Filename.
+        end: from the quote after the Filename to before `raw`.  When rows have to be parsed one
+            by one, both are a line feed, which no line has.
     """
 
     start: bytes
@@ -73,7 +75,7 @@ def head_of(line: bytes, day: Day) -> Head:
             and "Filename" in archiver
         ):
             return Head(start, end)
-    return Head(b"", b"")
+    return Head(_NOWHERE, _NOWHERE)
 
 
 def parts(line: bytes) -> Parts | None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from google.api_core.exceptions import NotFound
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import bigquery, storage
 
@@ -71,7 +72,7 @@ class BigQueryServer:
             pass
 
     def stop(self) -> None:
-        self.process.terminate()
+        self.process.kill()  # it may still hold up what a fault said
         self.process.wait(timeout=30)
         assert self.process.stdout
         self.process.stdout.close()
@@ -213,6 +214,13 @@ class World:
         """Return the Filenames of a day's rows."""
         sql = f"SELECT archiver.Filename AS f FROM `{table}` WHERE date = '{day}' ORDER BY f"
         return [found["f"] for found in self.sql(sql)]
+
+    def rows_or_none(self) -> list[str] | None:
+        """Return the same, or None when there is no such table."""
+        try:
+            return self.rows()
+        except NotFound:
+            return None
 
     def ledger(self) -> list[dict[str, Any]]:
         return self.sql("SELECT * FROM jostler.loads ORDER BY Started, Attempt, Finished")
