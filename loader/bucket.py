@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
@@ -70,7 +70,7 @@ class Bucket(Protocol):
         ...
 
 
-@lru_cache(maxsize=None)  # a run names few buckets
+@cache  # a run names few buckets
 def open_bucket(url: str, patience_s: float) -> Bucket:
     """Open a bucket; once in each process, for a client must not cross a fork.
 

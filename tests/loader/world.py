@@ -26,7 +26,7 @@ from loader.__main__ import main
 from tests.support.spool import DATATYPE, EXPERIMENT, SCHEMA, document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from tests.support.proxy import FaultyServer
@@ -254,7 +254,7 @@ class World:
             assert self.sql(sql)[0]["n"] == told["RowsLoaded"], told
 
 
-def wait_until(what: str, true: Any) -> None:
+def wait_until(what: str, true: Callable[[], bool]) -> None:
     """Poll until something is true."""
     until = time.monotonic() + WAIT_S
     while not true():

@@ -82,9 +82,7 @@ def test_bundles_are_summed_up_and_bad_rows_come_with_their_reasons(spark: Spark
     max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
-    seen=st.lists(
-        st.tuples(st.integers(0, 4), st.integers(-2, 2), st.integers(0, 2)), max_size=30
-    )
+    seen=st.lists(st.tuples(st.integers(0, 4), st.integers(-2, 2), st.integers(0, 2)), max_size=30)
 )
 def test_one_row_of_each_identity_stays(
     spark: SparkSession, seen: list[tuple[int, int, int]]

@@ -37,7 +37,7 @@ def put(root: Path, name: str, lines: list[bytes], *, cut: int = 0) -> Task:
     return task(root, name)
 
 
-def task(root: Path, name: str, ordinal: int = 0, **facts: Any) -> Task:
+def task(root: Path, name: str, ordinal: int = 0, **facts: object) -> Task:
     bucket = DirectoryBucket(root)
     (entry,) = bucket.list(name)
     given: dict[str, Any] = {"node": "n", "day": Day(DAY), "table": 0, **facts}
@@ -128,9 +128,7 @@ def test_rows_of_other_nodes_and_tables_are_other_rows(
     [('"2026-01-03"', "wrong-day"), ("null", "wrong-day"), ('"2026/01/02"', "bad-date")],
 )
 @pytest.mark.parametrize("first", [True, False])
-def test_a_row_of_another_day_is_bad(
-    tmp_path: Path, date_: str, reason: str, first: bool
-) -> None:
+def test_a_row_of_another_day_is_bad(tmp_path: Path, date_: str, reason: str, first: bool) -> None:
     """BigQuery would refuse the whole day for it."""
     odd = row(1).replace(b'"2026-01-02"', date_.encode(), 1)
     lines = [odd, row(2)] if first else [row(2), odd]
@@ -142,9 +140,7 @@ def test_bare_rows_are_judged_by_what_is_in_raw(tmp_path: Path) -> None:
     lines = [b'{"Filename": "a"}', b'{"UUID": "u", "Filename": "b"}', b'{"UUID": []}']
     fields = [*SCHEMA, {"name": "Filename", "type": "STRING"}]
     batches = list(
-        verify.verified(
-            [put(tmp_path, "a", lines)], (table_schema(fields_from_api(fields)),), 5
-        )
+        verify.verified([put(tmp_path, "a", lines)], (table_schema(fields_from_api(fields)),), 5)
     )
     table = [line for batch in batches for line in batch.to_pylist()]
     assert [line["bad"]["reason"] for line in table if line["bad"]] == ["wrong-type"]
