@@ -42,6 +42,8 @@ LOCAL: dict[str, str] = {
     "spark.sql.shuffle.partitions": "4",
 }
 
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+
 
 @contextmanager
 def session(master: str) -> Iterator[SparkSession]:
@@ -54,6 +56,8 @@ def session(master: str) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
     theirs = SparkContext._active_spark_context is not None  # noqa: SLF001 - no public question
+    if _SUBMITTED in os.environ:  # the JVM is there, and knows what spark-submit was told
+        SparkContext._ensure_initialized()  # noqa: SLF001 - SparkConf is empty before
     conf = SparkConf()
     url = master or conf.get("spark.master", "") or "local[*]"
     if url.startswith("local"):

@@ -68,8 +68,7 @@ def world(
     yield made
     faulty_gcs.faults.clear()
     warehouse.clear()
-    if made.client.get_table:
-        _adds_up(made)
+    _adds_up(made)
     made.close()
 
 

@@ -37,7 +37,7 @@ def put(root: Path, name: str, lines: list[bytes], *, cut: int = 0) -> Task:
     return task(root, name)
 
 
-def task(root: Path, name: str, ordinal: int = 0, **facts: Any) -> Task:  # noqa: ANN401 - passed on
+def task(root: Path, name: str, ordinal: int = 0, **facts: object) -> Task:
     bucket = DirectoryBucket(root)
     (entry,) = bucket.list(name)
     given: dict[str, Any] = {"node": "n", "day": Day(DAY), "table": 0, **facts}

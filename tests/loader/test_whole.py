@@ -1,0 +1,272 @@
+"""Comparing, real data, organizations, a JVM that is not there, a cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import zipfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import jostler
+import loader
+from jostler.names import Kind, Place
+from tests.loader.test_load import names
+from tests.loader.world import DAY, World, row, wait_until
+from tests.support.agent import once
+from tests.support.gcs import free_port
+from tests.support.spool import Spool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+ARCHIVE = DATA / "ndt7-2020-03-18.tar.gz"
+in_process = pytest.mark.usefixtures("spark")
+
+
+@pytest.fixture
+def archived(world: World, tmp_path: Path) -> World:
+    """What the agent made of 40 good files and a bad one, loaded."""
+    spool = Spool(tmp_path / "spool")
+    spool.write_many(40)
+    spool.write("bad.json", b"[]")
+    assert once(spool, world.bucket, gcs_url=world.gcs.url).returncode == 0
+    assert world.load().code == 0
+    return world
+
+
+def bundle_of(world: World, folder: str) -> str:
+    (name,) = (n for n in world.names("autoload/v1/exp/") if f"/{folder}/" in n and "foo1" in n)
+    return name
+
+
+@in_process
+def test_index_bundles_and_rows_agree_after_a_load(archived: World) -> None:
+    ledger = archived.ledger()
+
+    ran = archived.load("--verify-only")
+
+    assert ran.code == 0, ran.out
+    assert "2 bundles compared with their index, 82 rows with BigQuery: 0 differences" in ran.out
+    assert archived.ledger() == ledger
+
+
+@in_process
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("no index", "has no index bundle"),
+        ("no data", "there is no data bundle for this index"),
+        ("short index", "has 40 rows, its index has 2"),
+        ("late bundle", "has no index bundle"),
+        ("rows gone", "row missing: 2026/01/02/m7.json"),
+        ("corrupt", "the gzip stream is cut short"),
+    ],
+)
+def test_what_differs_is_named_and_the_exit_status_says_so(
+    archived: World, what: str, told: str
+) -> None:
+    data, index = bundle_of(archived, "foo1"), bundle_of(archived, "index1")
+    if what == "no index":
+        archived.remove(index)
+    elif what == "no data":
+        archived.remove(data)
+    elif what == "short index":
+        archived.put(index, archived.get(archived.put_bundle([row(1), row(2)], kind=Kind.INDEX)))
+    elif what == "late bundle":
+        archived.put_bundle([row(99)])
+    elif what == "rows gone":
+        gone = "date = '2026-01-02' AND archiver.Filename = '2026/01/02/m7.json'"
+        archived.sql(f"DELETE FROM raw_exp.foo1 WHERE {gone}")
+    else:
+        archived.put(data, archived.get(data)[:-30])
+
+    ran = archived.load("--verify-only")
+
+    assert ran.code == 1
+    assert told in ran.out
+    if what == "rows gone":
+        assert archived.load("--force").code == 0
+
+
+@in_process
+def test_comparing_says_when_a_table_is_missing(world: World) -> None:
+    world.put_schema()
+    world.put_bundle([row(1)])
+
+    ran = world.load("--verify-only")
+
+    assert ran.code == 1
+    assert "there are bundles, and no such table" in ran.out
+
+
+@in_process
+def test_tables_of_all_organizations_share_a_view(world: World) -> None:
+    places = [
+        Place(data_dir="autoload/v2", organization=org, experiment="exp") for org in ("rnp", "mlab")
+    ]
+    world.put_schema(place=places[0])  # for all organizations
+    for number, place in enumerate(places):
+        world.put_bundle([row(number)], place=place)
+
+    assert world.load("--api", "v2").code == 0
+
+    assert world.rows("autoload_v2_rnp_exp.foo1_raw") == names(0)
+    assert world.rows("autoload_v2_mlab_exp.foo1_raw") == names(1)
+    sql = "SELECT COUNT(*) AS n FROM mlab_v2_exp.foo1_raw WHERE date = '2026-01-02'"
+    assert world.sql(sql) == [{"n": 2}]
+
+
+@in_process
+@pytest.mark.skipif(not ARCHIVE.exists(), reason="the real data is not here")
+def test_the_real_ndt7_files_go_all_the_way(world: World, tmp_path: Path) -> None:
+    """Files into a spool, agent, loader, SQL: numbers are those that Python finds in the files."""
+    spool = Spool(tmp_path / "spool", "ndt7")
+    shutil.copy(DATA / "ndt7.schema.json", spool.schema_file("ndt7"))
+    measured: list[dict[str, Any]] = []
+    with tarfile.open(ARCHIVE) as files:
+        for member in files.getmembers():
+            if member.isfile():
+                content = files.extractfile(member)
+                assert content
+                data = content.read()
+                measured.append(json.loads(data))
+                spool.write(Path(member.name).name, data, datatype="ndt7", day="2020/03/18")
+    assert once(spool, world.bucket, gcs_url=world.gcs.url).returncode == 0
+
+    assert world.load().code == 0
+
+    table, where = "raw_exp.ndt7", "WHERE date = '2020-03-18'"
+    tests = [doc.get("Download") or doc.get("Upload") or {} for doc in measured]
+    found = world.sql(
+        "SELECT COUNT(*) AS n, COUNT(DISTINCT COALESCE(raw.Download.UUID, raw.Upload.UUID)) AS u"
+        f" FROM {table} {where}"
+    )
+    assert found == [{"n": len(measured), "u": len({test.get("UUID") for test in tests})}]
+    server = [
+        line
+        for doc in measured
+        for line in (doc.get("Download") or {}).get("ServerMeasurements") or []
+    ]
+    found = world.sql(
+        "SELECT COUNT(*) AS n, MAX(m.TCPInfo.BytesAcked) AS acked, SUM(m.TCPInfo.RTT) AS rtt"
+        f" FROM {table}, UNNEST(raw.Download.ServerMeasurements) AS m {where}"
+    )
+    info = [line.get("TCPInfo") or {} for line in server]
+    assert found == [
+        {
+            "n": len(server),
+            "acked": max(x.get("BytesAcked") or 0 for x in info),
+            "rtt": sum(x.get("RTT") or 0 for x in info),
+        }
+    ]
+
+
+@in_process
+def test_a_run_with_nothing_to_do_starts_no_jvm(world: World) -> None:
+    world.put_schema()
+    world.put_bundle([row(1)])
+    assert world.load().code == 0
+
+    process = world.start(JAVA_HOME="/nonexistent", PATH="/nonexistent")
+    out, err = process.communicate(timeout=60)
+
+    assert process.returncode == 0, err
+    assert "nothing to do" in out
+    assert "JAVA" not in err
+
+
+def package(path: Path) -> Path:
+    """Zip the packages as docs/loader.md says, for executors that have neither."""
+    with zipfile.ZipFile(path, "w") as out:
+        for module in (jostler, loader):
+            root = Path(str(module.__file__)).parent
+            for file in root.rglob("*.py"):
+                out.write(file, file.relative_to(root.parent))
+    return path
+
+
+@pytest.fixture
+def cluster(environment: None, tmp_path: Path) -> Iterator[str]:
+    """A standalone master and two workers over loopback, from the pip package."""
+    import pyspark  # noqa: PLC0415 - only here
+
+    deploy = "org.apache.spark.deploy"
+    home = Path(str(pyspark.__file__)).parent
+    port, web = free_port(), free_port()
+    url = f"spark://127.0.0.1:{port}"
+    environ = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_WORKER_DIR": str(tmp_path / "work"),
+        "SPARK_DAEMON_MEMORY": "256m",
+    }
+    master = ["Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web)]
+    worker = ["Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "600m", url]
+    with ExitStack() as stack:
+        for number, (daemon, *arguments) in enumerate([master, worker, worker]):
+            log = tmp_path / f"daemon{number}.log"
+            out = stack.enter_context(log.open("wb"))
+            process = subprocess.Popen(
+                [home / "bin/spark-class", f"{deploy}.{daemon.lower()}.{daemon}", *arguments],
+                env=environ,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+            stack.callback(_end, process)
+            told = "started at" if daemon == "Master" else "Successfully registered"
+            wait_until(f"{daemon} is up", lambda log=log, told=told: told in log.read_text())
+        yield url
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    os.killpg(process.pid, signal.SIGKILL)  # a worker leaves executors behind otherwise
+    process.wait(timeout=30)
+
+
+@pytest.mark.slow
+def test_spark_submit_to_a_cluster_of_two_workers(
+    world: World, cluster: str, tmp_path: Path
+) -> None:
+    """Executors have the libraries; the code of the loader comes as a zip."""
+    world.put_schema()
+    for number in range(8):
+        world.put_bundle([row(100 * number + line) for line in range(20)])
+    world.put_bundle([row(0), b"bad"])
+    code = package(tmp_path / "jostler.zip")
+    job = tmp_path / "job.py"
+    shutil.copy(Path(str(loader.__file__)).with_name("job.py"), job)
+    submit = Path(sys.executable).with_name("spark-submit")
+    ran = subprocess.run(
+        [
+            *(str(submit), "--master", cluster, "--py-files", str(code)),
+            *("--executor-memory", "512m", "--driver-memory", "512m"),
+            *(str(job), *world.arguments()),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+        cwd=tmp_path,
+        env={
+            **{k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        },
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    assert len(world.rows()) == 160
+    assert [line["Reason"] for line in world.rejects()] == ["not-json"]
+    assert world.rows()[0] == f"{DAY:%Y/%m/%d}/m0.json"
+    assert {executor.parent.name for executor in (tmp_path / "work").glob("app-*/*")}
