@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from demo.page import Page
 from demo.processes import DemoError, Processes
-from demo.story import Story, commands
+from demo.questions import commands
+from demo.story import Story
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,62 +9,32 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import time
 import urllib.request
 from collections import Counter
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
-
-from google.auth.credentials import AnonymousCredentials
-from google.cloud import bigquery
 
 from demo.measurements import DATATYPES, measurements
 from demo.processes import DemoError, start_bigquery, start_storage
-from loader.sql import Answer, AskError, as_table, ask
+from demo.questions import EXAMPLES, Questions, text
+from demo.services import Written
+from loader.sql import Answer, as_table
 
 if TYPE_CHECKING:
-    from demo.measurements import Measurement
+    from pathlib import Path
+
     from demo.page import Page
     from demo.processes import Process, Processes
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 QUERIES = ("speed_by_country", "ping_loss", "speed_samples")
 BUCKET, PROJECT, EXPERIMENT = "demo-archive", "demo", "demo"
 FILES = 2000
 KILL_AFTER_FILES = 1200
-PAUSE_S = 0.0005  # between two files, so that the agent is at work while they are written
 EMPTY_S = 60.0
 LOAD_S = 120.0
 TICK_S = 0.02
-
-
-@dataclass(slots=True)
-class Written:
-    """What the services have written so far."""
-
-    good: Counter[str] = field(default_factory=Counter)
-    bad: Counter[tuple[str, str]] = field(default_factory=Counter)
-    pretty: int = 0
-    yesterday: int = 0
-    size_bytes: int = 0
-
-    @property
-    def files(self) -> int:
-        """Number of all files."""
-        return self.good.total() + self.bad.total()
-
-    def add(self, measurement: Measurement, today: str) -> None:
-        """Count a file."""
-        if measurement.flaw:
-            self.bad[measurement.datatype, measurement.flaw] += 1
-        else:
-            self.good[measurement.datatype] += 1
-        self.pretty += measurement.pretty
-        self.yesterday += measurement.day.isoformat() != today
-        self.size_bytes += len(measurement.content)
 
 
 class Story:
@@ -83,7 +53,7 @@ class Story:
         self._page = page
         self._written = Written()
         self._gcs_url = ""
-        self._client: bigquery.Client | None = None
+        self._bigquery_url = ""
 
     def tell(self) -> None:
         """Tell it.
@@ -110,9 +80,7 @@ class Story:
         url = start_bigquery(self._processes, self._home / "bigquery")
         self._processes.set(BIGQUERY_EMULATOR_HOST=url)
         self._page.say(f"embedded BigQuery  {url}  project {PROJECT}, empty")
-        self._client = bigquery.Client(
-            PROJECT, AnonymousCredentials(), client_options={"api_endpoint": url}
-        )
+        self._bigquery_url = url
         schemas = self._spool / "datatypes"
         schemas.mkdir(parents=True)
         for datatype in DATATYPES:
@@ -138,7 +106,7 @@ class Story:
         agent = self._start_agent()
         now = datetime.now(UTC).date()
         for measurement in measurements(now, FILES):
-            self._write(measurement, now.isoformat())
+            self._written.write(self._spool / EXPERIMENT, measurement, now.isoformat())
             if agent.is_running() and self._is_amid(agent):
                 self._kill(agent)
         if agent.is_running():  # a fast disk: no moment was caught
@@ -156,16 +124,6 @@ class Story:
         """Say whether some bundles are stored and another is just on its way."""
         late = self._written.files >= KILL_AFTER_FILES
         return late and bool(self._journal()) and bool(agent.events("bundle.stored"))
-
-    def _write(self, measurement: Measurement, today: str) -> None:
-        """Write a file as services should: under a hidden name first."""
-        directory = self._spool / EXPERIMENT / measurement.datatype / f"{measurement.day:%Y/%m/%d}"
-        directory.mkdir(parents=True, exist_ok=True)
-        hidden = directory / f".{measurement.name}"
-        hidden.write_bytes(measurement.content)
-        hidden.rename(directory / measurement.name)
-        self._written.add(measurement, today)
-        time.sleep(PAUSE_S)
 
     def _kill(self, agent: Process) -> None:
         agent.kill()
@@ -234,24 +192,24 @@ class Story:
 
     def _show_rejects(self) -> None:
         self._page.step("Bad files are rows too: examples/rejected.sql")
-        self._page.block(as_table(self._ask("rejected")))
+        self._page.block(as_table(self._questions.ask("rejected")))
 
     def _show_ledger(self) -> None:
         self._page.step("What the loader noted: examples/ledger.sql")
-        self._page.block(as_table(self._ask("ledger")))
+        self._page.block(as_table(self._questions.ask("ledger")))
 
     def _show_answers(self) -> None:
         for name in QUERIES:
             self._page.step(f"A question to BigQuery: examples/{name}.sql")
-            sql = _sql(name)
+            sql = text(name)
             self._page.block(sql)
             self._page.say("")
-            self._page.block(as_table(self._ask(name)))
+            self._page.block(as_table(self._questions.ask(name)))
 
     def _add_up(self) -> None:
         self._page.step("Does it add up?  examples/arrived.sql, beside what was written")
-        arrived = {row[0]: row[1:] for row in self._ask("arrived").rows}
-        late = self._count("SELECT COUNT(*) FROM jostler.rejects")
+        arrived = {row[0]: row[1:] for row in self._questions.ask("arrived").rows}
+        late = self._questions.count("SELECT COUNT(*) FROM jostler.rejects")
         rows, problems = [], []
         for datatype in sorted(DATATYPES):
             good = self._written.good[datatype]
@@ -273,20 +231,11 @@ class Story:
         self._page.say("No file lost, none twice, each bad one with the reason it was made with.")
 
     def _reasons(self) -> Counter[tuple[str, str]]:
-        return Counter({(row[0], row[1]): row[2] for row in self._ask("rejected").rows})
+        return Counter({(row[0], row[1]): row[2] for row in self._questions.ask("rejected").rows})
 
-    def _count(self, sql: str) -> int:
-        return int(self._query(sql).rows[0][0])
-
-    def _ask(self, name: str) -> Answer:
-        return self._query(_sql(name))
-
-    def _query(self, sql: str) -> Answer:
-        assert self._client is not None
-        try:
-            return ask(self._client, sql)
-        except AskError as exc:
-            raise DemoError(f"BigQuery did not answer: {exc}") from exc
+    @cached_property
+    def _questions(self) -> Questions:
+        return Questions(self._bigquery_url, PROJECT)
 
     def _bundles(self) -> list[str]:
         """Return the names of all bundles, by the storage server's own list."""
@@ -321,19 +270,3 @@ def _is_noise(line: str) -> bool:
     return line.startswith(("WARNING:", "Setting ", "To adjust", "Using Spark")) or (
         " WARN " in line
     )
-
-
-def _sql(name: str) -> str:
-    return (EXAMPLES / f"{name}.sql").read_text(encoding="utf-8").strip()
-
-
-def commands(home: Path) -> list[str]:
-    """Say how to ask again of a kept directory."""
-    python = Path(sys.executable)
-    shown = python.relative_to(Path.cwd()) if python.is_relative_to(Path.cwd()) else python
-    return [
-        f"{shown} -m loader.embedded --data-dir {home}/bigquery --port 9050 &",
-        "export BIGQUERY_EMULATOR_HOST=http://127.0.0.1:9050",
-        f"{shown.parent}/jostler-sql - < examples/speed_samples.sql",
-        f"{shown.parent}/jostler-sql --format json - < examples/ledger.sql",
-    ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from demo.measurements import DATATYPES, measurements
-from demo.story import EXAMPLES
+from demo.questions import EXAMPLES
 from jostler.schema import Judge, parse_datatype_schema, warnings
 
 if TYPE_CHECKING:
