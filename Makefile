@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+WORKERS ?= 3
+READY__
 READY  := $(VENV)/.ready
 
 # Installs a Debian package if this user may; a fresh machine may lack what the tests need.
@@ -39,8 +41,10 @@ lint: $(READY) ## ruff: rules and format
 types: $(READY) ## mypy, strict
 	$(BIN)/mypy
 
+# Three at once: most tests wait for a process or a server; a file stays with one worker, which has one
+# Spark session, one BigQuery and one GCS server for all its files.
 test: java $(READY) ## all tests, with branch coverage
-	$(BIN)/python -m pytest --cov --cov-report=term
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term
 
 format: $(READY) ## let ruff write the format and the safe fixes
 	$(BIN)/ruff format .
