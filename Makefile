@@ -3,7 +3,6 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 WORKERS ?= 3
-READY__
 READY  := $(VENV)/.ready
 
 # Installs a Debian package if this user may; a fresh machine may lack what the tests need.
