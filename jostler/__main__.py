@@ -33,6 +33,10 @@ def main(argv: list[str] | None = None) -> int:
         from jostler.verify import main as verify  # noqa: PLC0415 - the agent never needs it
 
         return verify(argv[1:])
+    if argv[:1] == ["why"]:
+        from jostler.why.command import main as why  # noqa: PLC0415 - as above
+
+        return why(argv[1:])
     parsed = cli.parse_flags(argv, os.environ)
     if parsed.values["help"]:
         print(cli.help_text())

@@ -41,6 +41,9 @@ from jostler.start import await_judges, await_lock, stamp
 from jostler.storage import Storage, open_storage
 from jostler.tally import Tally
 from jostler.watchdir import Arrival, How, ScanReason
+from jostler.why.finding import span
+from jostler.why.live import Questions, recall
+from jostler.why.spool import Doer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,6 +52,8 @@ if TYPE_CHECKING:
     from jostler.schema import Fields
     from jostler.start import Judges
     from jostler.watchdir import Arrivals
+    from jostler.why.asked import Asked
+    from jostler.why.local import Memory
 
 log = Log("jostler.agent")
 
@@ -119,6 +124,8 @@ class Agent:
         self._settle_scan_s: float | None = None
         self._was_scanning = True
         self._left_over = 0
+        self._no_room = False
+        self.questions = Questions(arrivals.wake)
 
     def run(self) -> bool:
         """Move files from the spool to the bucket until told to stop, then upload what is open.
@@ -201,6 +208,7 @@ class Agent:
     def _step(self) -> None:
         """Do one round: outcomes, new files, what is due; wait if there was nothing to do."""
         assert self._uploads
+        self.questions.answer(self._recall)
         busy = self._collect()
         busy |= self._sweep()
         busy |= self._read()
@@ -223,10 +231,11 @@ class Agent:
             return False
         if not self._todo:
             self._todo.extend(self._arrivals.take(BATCH))
-        took = False
+        took = self._no_room = False
         while self._todo:
             path, how = self._todo[0]
             if self._intake.take(path, how) is Taken.NO_ROOM:
+                self._no_room = True
                 break
             self._todo.popleft()
             took = True
@@ -321,6 +330,31 @@ class Agent:
             if url not in self._storages:
                 self._storages[url] = open_storage(url)
             return self._storages[url]
+
+    def _recall(self, asked: Asked) -> Memory:
+        """Say what is in memory of a file that somebody asks for."""
+        assert self._intake
+        assert self._uploads
+        doer = Doer(runs=True, holds_back=self._holds_back(), scan=self._next_scan())
+        return recall(asked, self._shelf, self._intake, doer)
+
+    def _holds_back(self) -> str:
+        """Say why no file is read at the moment; nothing if files are read."""
+        assert self._uploads
+        if self._stop.is_set():
+            return "the agent is stopping"
+        if self._uploads.failing:
+            return "uploads fail, and until they succeed no new file is read"
+        if self._no_room:
+            held = f"{self._shelf.held_bytes} of {self.config.memory_max} bytes"
+            return f"memory is full ({held}), and until a bundle is stored no new file is read"
+        return ""
+
+    def _next_scan(self) -> str:
+        if self._arrivals.scanning:
+            return "which is under way"
+        due_s = min(self._next_scan_s, self._settle_scan_s or self._next_scan_s)
+        return f"in {span(max(0.0, due_s - time.monotonic()))}"
 
     # Drain
 

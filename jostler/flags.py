@@ -113,18 +113,31 @@ def variable(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The values of all flags by name, who set each, and every problem found."""
+    """The values of all flags by name, who set each, every problem found, and other arguments."""
 
     values: dict[str, Any]
     set_by: dict[str, str]
     problems: list[str]
+    words: list[str]
 
 
-def parse(table: Sequence[Flag], argv: Sequence[str], environ: Mapping[str, str]) -> Parsed:
-    """Read the command line; what it leaves open, from the environment; the rest is the default."""
-    parsed = Parsed({}, {}, [])
+def parse(
+    table: Sequence[Flag], argv: Sequence[str], environ: Mapping[str, str], *, most_words: int = 0
+) -> Parsed:
+    """Read the command line; what it leaves open, from the environment; the rest is the default.
+
+    Args:
+        table: the flags there are.
+        argv: without the program's name.
+        environ: where flags that are not given may be set.
+        most_words: how many arguments may be no flags; those after `--` are none.
+    """
+    parsed = Parsed({}, {}, [], [])
     by_name = {name: flag for flag in table for name in (flag.name, *flag.aliases)}
     _read_argv(by_name, list(argv), parsed)
+    extra = parsed.words[most_words:]
+    parsed.problems.extend(f"{word}: unexpected argument, flags begin with -" for word in extra)
+    del parsed.words[most_words:]
     for flag in table:
         if flag.name not in parsed.set_by:
             _read_environ(flag, environ, parsed)
@@ -138,8 +151,7 @@ def _read_argv(by_name: Mapping[str, Flag], rest: list[str], parsed: Parsed) -> 
     while rest:
         word = rest.pop(0)
         if not word.startswith("-") or word in {"-", "--"}:
-            extra = rest if word == "--" else [word]
-            parsed.problems.extend(f"{e}: unexpected argument, flags begin with -" for e in extra)
+            parsed.words.extend(rest if word == "--" else [word])
             if word == "--":
                 return
             continue

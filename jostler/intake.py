@@ -12,9 +12,10 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jostler import names
+from jostler.ages import Ages
 from jostler.bundle import (
     REJECT_WHOLE_BYTES,
     Entry,
@@ -81,6 +82,22 @@ class Rules:
     read_tries: int
 
 
+class Left(NamedTuple):
+    """A file that was looked at and left on the disk.
+
+    Attributes:
+        path: below the spool.
+        state: in which it was looked at.
+        kept: it is bad and stays; else it may yet become good.
+        rejection: what is wrong with it, if that can still be told.
+    """
+
+    path: str
+    state: FileState
+    kept: bool
+    rejection: Rejection | None
+
+
 class Intake:
     """Takes paths, one at a time, in one thread.
 
@@ -88,19 +105,23 @@ class Intake:
         waiting: files that a scan met too early, since the caller last set it to 0.
         overdue: paths of files that are old enough to go and cannot: they grow, cannot be read,
             or are bad and too big to be stored whole.
+        ages: when a file that a scan met is taken.
+        spool: the experiment's directory.
     """
 
     def __init__(self, rules: Rules, shelf: Shelf, tally: Tally) -> None:
         self._rules = rules
         self._shelf = shelf
         self._tally = tally
+        self.ages = Ages(rules.settle_age_s, rules.missed_age_s)
+        self.spool = rules.spool
         self._prefix = len(rules.spool) + 1
         self._pending: set[str] = set()
         self._closed_again: set[str] = set()
         self._finished: dict[str, FileState] = {}
         self._doubtful: dict[str, FileState] = {}
         self._failed_reads: dict[str, int] = {}
-        self._days: dict[str, Day | None] = {}
+        self._days: dict[str, Day] = {}
         self._every_minute = EveryMinute()
         self.waiting = 0
         self.overdue: set[str] = set()
@@ -109,6 +130,37 @@ class Intake:
     def pending(self) -> int:
         """How many files are in bundles that are not yet stored and unlinked."""
         return len(self._pending)
+
+    def held(self, matches: Callable[[str], bool]) -> list[str]:
+        """Return the paths that are in bundles and that somebody asks for."""
+        return [path for path in self._pending if matches(path)]
+
+    def left(self, matches: Callable[[str], bool]) -> list[Left]:
+        """Return the files that were left as they still are, and that somebody asks for."""
+        found = [(path, state, True) for path, state in self._finished.items() if matches(path)]
+        found += [(path, state, False) for path, state in self._doubtful.items() if matches(path)]
+        return [
+            Left(path, state, kept, self._judged_again(path, state))
+            for path, state, kept in found
+            if self._is_still(path, state)
+        ]
+
+    def _is_still(self, path: str, state: FileState) -> bool:
+        try:
+            return FileState.of(os.lstat(f"{self._rules.spool}/{path}")) == state
+        except OSError:
+            return False
+
+    def _judged_again(self, path: str, state: FileState) -> Rejection | None:
+        """Say what is wrong with a file: of so many bad files only the states are remembered."""
+        datatype, _, filename = path.partition("/")
+        try:
+            read = read_file(f"{self._rules.spool}/{path}", self._rules.max_bytes + 1)
+        except OSError:
+            return None
+        if read.state != state:
+            return None
+        return placed(datatype, filename)[1] or self._flaw(datatype, read)
 
     def hold(self, paths: set[str]) -> None:
         """Learn that these paths are in bundles that an earlier process sealed."""
@@ -161,12 +213,7 @@ class Intake:
         """Decide whether a file that a scan met must wait or was looked at before."""
         if self._doubtful.get(path) == read.state and not self._is_missed(read.state):
             return Taken.SKIPPED
-        touched_ns = max(read.state.mtime_ns, read.state.ctime_ns)
-        # A time in the future means that the clock was set back, not that the file was just
-        # written: the distance counts, so such a file is late by the step at the most.
-        if abs(time.time_ns() - touched_ns) < self._rules.settle_age_s * 1e9 and not (
-            self._is_missed(read.state)
-        ):
+        if self.ages.until_settled_s(read.state, time.time_ns()) > 0:
             self.waiting += 1
             return Taken.WAITS
         return None
@@ -179,7 +226,7 @@ class Intake:
         return Taken.WAITS
 
     def _is_missed(self, state: FileState) -> bool:
-        return abs(time.time_ns() - state.mtime_ns) >= self._rules.missed_age_s * 1e9
+        return self.ages.until_missed_s(state, time.time_ns()) <= 0
 
     def _judge(self, path: str, full_path: str, read: Read, how: How) -> Taken:
         datatype, _, filename = path.partition("/")
@@ -213,20 +260,15 @@ class Intake:
     def _place(self, datatype: str, filename: str) -> tuple[Day | None, Rejection | None]:
         """Return the day of a path, or why the path is against the rules."""
         directory, _, name = filename.rpartition("/")
-        try:
-            day = self._days.get(directory)
-            if day is None:
-                day = Day.parse(directory)
-                if len(self._days) > REMEMBERED_MAX:
-                    self._days.clear()
-                self._days[directory] = day
-        except ValueError as exc:
-            return None, Rejection(datatype=datatype, reason="path", detail=display(str(exc)))
-        try:
-            names.check_file_name(name)
-        except ValueError as exc:
-            return day, Rejection(datatype=datatype, reason="name", detail=display(str(exc)))
-        return day, None
+        day = self._days.get(directory)
+        if day:
+            return day, misnamed(datatype, name)
+        day, rejection = placed(datatype, filename)
+        if day:
+            if len(self._days) > REMEMBERED_MAX:
+                self._days.clear()
+            self._days[directory] = day
+        return day, rejection
 
     def _flaw(self, datatype: str, read: Read) -> Rejection | None:
         """Return why the content cannot be archived as data."""
@@ -329,6 +371,25 @@ class Intake:
                 os.unlink(full_path)  # noqa: PTH108 - the path is text everywhere here
         except OSError as exc:
             log.error("file.undeletable", file=display(full_path), error=str(exc))
+
+
+def placed(datatype: str, filename: str) -> tuple[Day | None, Rejection | None]:
+    """Return the day of a path below its datatype's directory, or why it is against the rules."""
+    directory, _, name = filename.rpartition("/")
+    try:
+        day = Day.parse(directory)
+    except ValueError as exc:
+        return None, Rejection(datatype=datatype, reason="path", detail=display(str(exc)))
+    return day, misnamed(datatype, name)
+
+
+def misnamed(datatype: str, name: str) -> Rejection | None:
+    """Return why a file may not be called so."""
+    try:
+        names.check_file_name(name)
+    except ValueError as exc:
+        return Rejection(datatype=datatype, reason="name", detail=display(str(exc)))
+    return None
 
 
 def _remember(states: dict[str, FileState], path: str, state: FileState) -> None:

@@ -21,6 +21,7 @@ usage: jostler -gcs-bucket B -experiment E -datatype D {-mlab-node-name H | -nod
        jostler -schema -experiment E -datatype D [flags]
        jostler -schema -from-samples DIR
        jostler verify BUCKET-URL [PREFIX]
+       jostler why PATH-OR-NAME [flags]
 
 Flags take one dash or two, `-flag value` or `-flag=value`.  Every flag but -help and -version can
 be set by the environment: -bundle-size-max by BUNDLE_SIZE_MAX, and so on.

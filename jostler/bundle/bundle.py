@@ -166,6 +166,15 @@ class OpenBundle:
         """How many files are in it."""
         return self._blocks.lines
 
+    @property
+    def entries(self) -> Entries:
+        """The files in it, in the order of lines; only its owner may ask."""
+        return self._entries
+
+    def rejection(self, path: str) -> Rejection | None:
+        """Return why the file of a path is in it as a rejected one."""
+        return self._rejections.get(path)
+
     def row(self, filename: str, raw: bytes) -> bytes:
         """Return the row that a file would make, to learn its size before it is added."""
         return row(self._head, orjson.dumps(filename), raw)

@@ -103,6 +103,11 @@ class Shelf:
         return self._stamp.node
 
     @property
+    def limits(self) -> Limits:
+        """When a bundle is full."""
+        return self._limits
+
+    @property
     def open_bundles(self) -> list[OpenBundle]:
         """The open bundles, oldest first."""
         return list(self._open.values())

@@ -1,0 +1,216 @@
+"""What `jostler why` finds: where a file is, since when, why, and how that can be proved.
+
+**Invariant:** whatever a file's name or content says stays text: it is written so that no terminal
+obeys it.  A finding is never changed.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from jostler.bundle import display
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+FOUND_WELL, FOUND_BAD, UNKNOWN = 0, 1, 3
+Value = str | int | bool
+
+
+class State(StrEnum):
+    """Where a file is; the order is that of its life."""
+
+    IGNORED = "ignored"
+    WAITING = "waiting"
+    OPEN = "open"
+    SEALED = "sealed"
+    STORED = "stored"
+    LOADED = "loaded"
+    REJECTED = "rejected"
+    KEPT = "kept"
+    MISSING = "missing"
+
+    @property
+    def is_well(self) -> bool:
+        """Whether such a file is safe or on its way."""
+        return self not in {State.IGNORED, State.REJECTED, State.KEPT, State.MISSING}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One place where a file is, or was, for it may have been delivered more than once.
+
+    Attributes:
+        state: where it is.
+        file: its path below the experiment's spool, as far as it is known.
+        since: aware; None when that cannot be told.
+        why: a sentence: what the state means for this file.
+        next: what comes of it by itself, or what a person can do.
+        evidence: what the finding rests on, by name: objects, lines, hashes, paths.
+        row: the bytes of its row's `raw`, if they were asked for.
+    """
+
+    state: State
+    file: str
+    since: datetime | None
+    why: str
+    next: str
+    evidence: dict[str, Value] = field(default_factory=dict)
+    row: bytes = b""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `parse` reads; a row is text, and is not read again."""
+        row = {"row": self.row.decode(errors="backslashreplace")} if self.row else {}
+        return row | {
+            "state": str(self.state),
+            "file": shown(self.file),
+            "since": rfc3339(self.since) if self.since else None,
+            "why": shown(self.why),
+            "next": shown(self.next),
+            "evidence": {
+                key: shown(value) if isinstance(value, str) else value
+                for key, value in self.evidence.items()
+            },
+        }
+
+    @classmethod
+    def parse(cls, value: dict[str, Any]) -> Finding:
+        """Read what `to_json` returns.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is something else.
+        """
+        since = value["since"]
+        return cls(
+            state=State(value["state"]),
+            file=str(value["file"]),
+            since=datetime.fromisoformat(since).astimezone(UTC) if since else None,
+            why=str(value["why"]),
+            next=str(value["next"]),
+            evidence=dict(value["evidence"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """One place that was, or was not, looked at.
+
+    Attributes:
+        where: agent, journal, spool, bucket or BigQuery.
+        done: whether it could be looked at.
+        told: what was looked at there, or why it was not.
+    """
+
+    where: str
+    done: bool
+    told: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `parse` reads."""
+        return {"where": self.where, "done": self.done, "told": shown(self.told)}
+
+    @classmethod
+    def parse(cls, value: dict[str, Any]) -> Looked:
+        """Read what `to_json` returns.
+
+        Raises:
+            KeyError, TypeError: it is something else.
+        """
+        return cls(str(value["where"]), bool(value["done"]), str(value["told"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """All findings, newest first, and the places that were looked at."""
+
+    findings: tuple[Finding, ...]
+    looked: tuple[Looked, ...]
+
+    @classmethod
+    def of(cls, findings: Iterable[Finding], looked: Iterable[Looked]) -> Answer:
+        """Put findings in order: newest first, those without a time last."""
+        oldest = datetime.min.replace(tzinfo=UTC)
+        ordered = sorted(findings, key=lambda found: found.since or oldest, reverse=True)
+        return cls(tuple(ordered), tuple(looked))
+
+    @property
+    def status(self) -> int:
+        """The exit status: the newest finding decides."""
+        if not self.findings:
+            return UNKNOWN
+        return FOUND_WELL if self.findings[0].state.is_well else FOUND_BAD
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the agent answers and `-json` shows."""
+        return {
+            "format": 1,
+            "state": str(self.findings[0].state) if self.findings else "unknown",
+            "findings": [found.to_json() for found in self.findings],
+            "looked": [looked.to_json() for looked in self.looked],
+        }
+
+
+def rfc3339(when: datetime) -> str:
+    """Write an aware instant in UTC, with microseconds."""
+    return when.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def shown(text: str) -> str:
+    """Make text fit for JSON and terminals: what is not printable becomes a backslash escape."""
+    clean = display(text)
+    if clean.isprintable():
+        return clean
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in clean)
+
+
+def as_text(answer: Answer, asked: str, now: datetime) -> str:
+    """Write an answer for people."""
+    lines = [f"{shown(asked)}: unknown"] if not answer.findings else []
+    for found in answer.findings:
+        lines += _finding_lines(found, now)
+    lines += [
+        f"{'looked at' if looked.done else 'NOT looked at'} {looked.where}: {shown(looked.told)}"
+        for looked in answer.looked
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _finding_lines(found: Finding, now: datetime) -> list[str]:
+    since = f"since {rfc3339(found.since)} ({ago(found.since, now)})" if found.since else ""
+    lines = [f"{str(found.state).upper()} {shown(found.file)}", f"  {since}" if since else ""]
+    lines += [f"  why:  {shown(found.why)}", f"  next: {shown(found.next)}"]
+    width = max(map(len, found.evidence), default=0)
+    lines += [f"    {key:{width}}  {shown(str(value))}" for key, value in found.evidence.items()]
+    return [line for line in lines if line]
+
+
+def ago(when: datetime, now: datetime) -> str:
+    """Say in words how long ago an instant was: its two largest units."""
+    seconds = round((now - when).total_seconds())
+    if seconds < 0:
+        return f"{span(-seconds)} ahead of this clock"
+    return f"{span(seconds)} ago"
+
+
+def span(seconds: float) -> str:
+    """Write a time span by its two largest units: `3 h 12 min`."""
+    whole = round(seconds)
+    parts: list[str] = []
+    for name, size in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
+        count, whole = divmod(whole, size)
+        if count or (name == "s" and not parts):
+            parts.append(f"{count} {name}")
+        elif parts:
+            break
+    return " ".join(parts[:2])
+
+
+def as_json(answer: Answer) -> str:
+    """Write an answer as JSON that is safe on a terminal: ASCII, without DEL."""
+    return json.dumps(answer.to_json(), indent=1).replace("\x7f", "\\u007f") + "\n"
