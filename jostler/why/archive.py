@@ -103,9 +103,7 @@ def findings(asked: Asked, storage: Storage, search: Search) -> tuple[list[Findi
     if search.only_node:
         told += f", of node {search.only_node} alone"
     if len(names) > len(read):
-        told += (
-            f"; {len(names) - len(read)} older ones were NOT read: -node NODE, or a larger -most"
-        )
+        told += f"; {len(names) - len(read)} more were NOT read: give -node, or a larger -most"
     if failed:
         told += f"; {len(failed)} could NOT be read, the first: {failed[0]}"
     if others:

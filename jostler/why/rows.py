@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import zlib
+from base64 import b64decode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,14 +33,20 @@ class Row:
     problem: str = ""
 
     def checked(self, size: int, digest: str) -> str:
-        """Say in words whether the bytes are those that the index tells of."""
+        """Say in words whether the file's bytes are in the row, by the size and hash of its index.
+
+        Of a rejected file they are in Content.
+        """
         if self.problem:
             return self.problem
-        for content in (self.raw, self.raw + b"\n"):
-            if len(content) == size and digest:
-                same = content_hash(content).hex() == digest
-                return f"the row was read; its bytes {'have' if same else 'do NOT have'} the hash"
-        return "the row was read; the file had other white space, or is in Content: no hash"
+        content = b64decode(self.members("Content")["Content"])
+        for one in (self.raw, self.raw + b"\n", content):
+            if len(one) == size and digest:
+                same = content_hash(one).hex() == digest
+                return (
+                    f"the row was read, and its bytes {'have' if same else 'do NOT have'} the hash"
+                )
+        return "the row was read; its bytes are not all of the file's, so no hash can be compared"
 
     def members(self, *names: str) -> dict[str, str]:
         """Return some members of `raw` as text; empty where there is none."""

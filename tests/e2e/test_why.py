@@ -1,0 +1,412 @@
+"""`jostler why`: the right answer for a file in each state, whoever can be asked."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jostler.names import BundleName, Day, Kind, Place
+from jostler.storage import open_storage
+from tests.support.agent import RunningAgent, arguments, once, run
+from tests.support.bucket import url_of
+from tests.support.proxy import Fault, FaultyServer
+from tests.support.spool import DATATYPE, DAY, EXPERIMENT, Spool, document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.gcs import GcsServer
+
+GOOD, BAD, MISUSED, UNKNOWN = 0, 1, 2, 3
+FILE = f"{DATATYPE}/{DAY}/m1.json"
+SLOW = ("-bundle-age-max", "1h", "-settle-age", "1h")
+BAD_DOCUMENT = b'{"UUID": {}}'
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the command said: exit status, and its JSON."""
+
+    status: int
+    answer: dict[str, Any]
+    err: str
+
+    @property
+    def states(self) -> list[str]:
+        return [found["state"] for found in self.answer["findings"]]
+
+    @property
+    def first(self) -> dict[str, Any]:
+        first: dict[str, Any] = self.answer["findings"][0]
+        return first
+
+    def told(self, where: str) -> str:
+        """Return what is said of a place, with whether it was looked at."""
+        (one,) = [one for one in self.answer["looked"] if one["where"] == where]
+        return f"{'looked' if one['done'] else 'NOT looked'}: {one['told']}"
+
+
+def why(spool: Spool, *argv: str, gcs_url: str = "") -> Said:
+    """Ask without an agent, unless an address is among the arguments."""
+    address = [] if "-address" in argv else ["-address", ""]
+    where = ("-local-data-dir", str(spool.root), "-experiment", EXPERIMENT)
+    done = run("why", "-json", *address, *where, *argv, gcs_url=gcs_url)
+    assert done.returncode != MISUSED, done.stderr
+    return Said(done.returncode, json.loads(done.stdout), done.stderr)
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Spool:
+    return Spool(tmp_path / "spool")
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> str:
+    return url_of(tmp_path / "bucket")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["{spool}/foo1/2026/01/02/m1.json", FILE, f"exp/{FILE}", f"{DAY}/m1.json", "m1.json"],
+)
+def test_a_file_on_the_disk_waits_by_whichever_name_it_is_asked_for(
+    spool: Spool, name: str
+) -> None:
+    """Absolute, below the experiment, below the spool, as a Filename, and by its bare name."""
+    spool.write("m1.json", document(1))
+
+    said = why(spool, name.format(spool=spool.experiment))
+
+    assert (said.status, said.states) == (GOOD, ["waiting"])
+    assert said.first["file"] == FILE
+    assert "no agent takes it" in said.first["why"]
+    assert said.first["evidence"]["size"] == len(document(1))
+    assert said.told("bucket") == "NOT looked: no -bucket given"
+
+
+def test_the_experiment_is_taken_from_a_path_of_the_spool(spool: Spool) -> None:
+    """No -experiment is needed beside an absolute path."""
+    path = spool.write("m1.json", document(1))
+
+    done = run("why", "-json", "-address", "", "-local-data-dir", str(spool.root), str(path))
+
+    assert json.loads(done.stdout)["state"] == "waiting"
+
+
+@pytest.mark.parametrize(
+    ("path", "because"),
+    [
+        (f"foo1/{DAY}/.m1.json", "begins with a dot"),
+        ("foo1/2026/.tmp/02/m1.json", "begins with a dot"),
+        (f"foo1/{DAY}/m1.json.tmp", "does not end with .json"),
+        (f"other1/{DAY}/m1.json", "'other1'"),
+        ("m1.json", "no datatype's directory"),
+        (f"foo1/{DAY}/link.json", "a link"),
+        ("foo1/linked/01/02/m1.json", "symbolic link"),
+    ],
+)
+def test_a_file_that_the_agent_never_looks_at_is_ignored_for_a_reason(
+    spool: Spool, path: str, because: str
+) -> None:
+    """Names, datatypes and kinds of files by the rules of the agent itself."""
+    target = spool.experiment / path
+    if "linked" in path:
+        (spool.root / "real/01/02").mkdir(parents=True)
+        (spool.experiment / "foo1/linked").symlink_to(spool.root / "real")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if "link.json" in path:
+        target.symlink_to("elsewhere.json")
+    else:
+        target.write_bytes(document(1))
+
+    said = why(spool, "-datatype", DATATYPE, str(target))
+
+    assert (said.status, said.states) == (BAD, ["ignored"])
+    assert because in said.first["why"]
+
+
+def test_an_archived_file_is_found_with_bundle_line_and_a_row_that_has_its_bytes(
+    spool: Spool, bucket: str
+) -> None:
+    """Many rows and blocks; -show reads one block, and writes the file's own bytes."""
+    for number in range(40):
+        spool.write(f"m{number}.json", document(number, size=20_000))
+    assert once(spool, bucket).returncode == 0
+
+    said = why(spool, FILE, "-bucket", bucket)
+    where = ("-address", "", "-experiment", EXPERIMENT, "-bucket", bucket)
+    shown = run("why", FILE, "-show", *where)
+
+    assert (said.status, said.states) == (GOOD, ["stored"])
+    evidence = said.first["evidence"]
+    rows = gzip.decompress(read_url(evidence["object"])).splitlines()
+    assert json.loads(rows[evidence["line"] - 1])["archiver"]["Filename"] == f"{DAY}/m1.json"
+    assert evidence["length"] < len(read_url(evidence["object"]))
+    assert shown.stdout.encode() == document(1, size=20_000) + b"\n"
+    assert "its bytes have the hash" in shown.stderr
+
+
+def read_url(url: str) -> bytes:
+    """Read an object of a directory bucket."""
+    root, _, name = url.partition("/autoload/")
+    return open_storage(root).read(f"autoload/{name}").data
+
+
+def test_a_bare_name_is_looked_for_in_so_many_days_as_are_asked_for(
+    spool: Spool, bucket: str
+) -> None:
+    """Without a day the bucket is not searched, and the answer says what is needed."""
+    today = datetime.now(UTC)
+    spool.write("m1.json", document(1), day=f"{today - timedelta(days=1):%Y/%m/%d}")
+    assert once(spool, bucket).returncode == 0
+
+    without = why(spool, "m1.json", "-bucket", bucket)
+    within = why(spool, "m1.json", "-bucket", bucket, "-days", "3")
+
+    assert (without.status, without.states) == (UNKNOWN, [])
+    assert "-days N" in without.told("bucket")
+    assert (within.status, within.states) == (GOOD, ["stored"])
+
+
+def test_a_rejected_file_is_found_with_reason_field_and_bundle(spool: Spool, bucket: str) -> None:
+    """A datatype that is not the file's own has no such file."""
+    spool.write("bad.json", BAD_DOCUMENT)
+    assert once(spool, bucket).returncode == 0
+
+    said = why(spool, f"{DATATYPE}/{DAY}/bad.json", "-bucket", bucket)
+    other = why(spool, f"bar1/{DAY}/bad.json", "-bucket", bucket)
+
+    assert (said.status, said.states) == (BAD, ["rejected"])
+    assert said.first["file"] == f"{DATATYPE}/{DAY}/bad.json"
+    evidence = said.first["evidence"]
+    assert (evidence["reason"], evidence["field"]) == ("wrong-type", "UUID")
+    assert "/rejected1/2026/01/02/" in evidence["object"]
+    assert "have the hash" in evidence["checked"]
+    assert (other.status, other.states) == (UNKNOWN, [])
+
+
+def test_a_file_that_was_rejected_and_then_mended_is_told_of_twice_newest_first(
+    spool: Spool, bucket: str
+) -> None:
+    """The newest finding decides the status."""
+    spool.write("m1.json", BAD_DOCUMENT)
+    assert once(spool, bucket).returncode == 0
+    spool.write("m1.json", document(1))
+    assert once(spool, bucket).returncode == 0
+    spool.write("m1.json", document(2))
+
+    said = why(spool, FILE, "-bucket", bucket)
+
+    assert (said.status, said.states) == (GOOD, ["waiting", "stored", "rejected"])
+    hashes = [found["evidence"]["hash"] for found in said.answer["findings"]]
+    assert len(set(hashes)) == 3
+
+
+@pytest.mark.parametrize("organized", [False, True])
+def test_both_layouts_are_searched(spool: Spool, bucket: str, organized: bool) -> None:
+    """With an organization, v2 and then v1."""
+    spool.write("m1.json", document(1))
+    v2 = ("-gcs-data-dir", "autoload/v2", "-organization", "org1") if organized else ()
+    assert once(spool, bucket, *v2).returncode == 0
+
+    said = why(spool, FILE, "-bucket", bucket, "-organization", "org1")
+
+    assert said.states == ["stored"]
+    assert ("/v2/org1/" in said.first["evidence"]["object"]) == organized
+
+
+def put_go(bucket: str, filename: str, *, index_day: str = DAY) -> BundleName:
+    """Store a bundle as the Go agent writes it: an absolute Filename, a bare index row."""
+    name = BundleName(
+        place=Place(data_dir="autoload/v1", organization="", experiment=EXPERIMENT),
+        datatype=DATATYPE,
+        day=Day.parse(index_day),
+        created=datetime(2026, 1, 3, tzinfo=UTC),
+        node="mlab1-lga01",
+        kind=Kind.DATA,
+    )
+    archiver = {"Version": "v1", "GitCommit": "c", "ArchiveURL": "gs://x/y", "Filename": filename}
+    other = {**archiver, "Filename": filename.replace("m1", "m0")}
+    rows = [
+        {"Date": "2026-01-02", "Archiver": a, "Raw": {"UUID": a["Filename"]}}
+        for a in (other, archiver)
+    ]
+    added = "2026/01/02T030405.000006Z"
+    index = [{"Filename": r["Archiver"]["Filename"], "Size": 9, "TimeAdded": added} for r in rows]
+    storage = open_storage(bucket)
+    index_name = str(name).replace("foo1/2026", "index1/2026").replace("-data.", "-index1.")
+    for object_name, lines in ((str(name), rows), (index_name, index)):
+        plain = "\n".join(json.dumps(line, separators=(",", ":")) for line in lines)
+        storage.put_new(object_name, gzip.compress(plain.encode()), {})
+    return name
+
+
+def test_the_go_agents_index_is_read_too(spool: Spool, bucket: str) -> None:
+    """Bare rows, absolute names, no Offset: -show reads the whole bundle."""
+    filename = f"/cache/data/{EXPERIMENT}/{FILE}"
+    name = put_go(bucket, filename)
+
+    said = why(spool, FILE, "-bucket", bucket, "-show")
+
+    assert (said.status, said.states) == (GOOD, ["stored"])
+    assert said.first["evidence"]["object"] == f"{bucket}/{name}"
+    assert said.first["evidence"]["line"] == 2
+    assert said.first["since"] == "2026-01-02T03:04:05.000006Z"
+    assert json.loads(said.first["row"]) == {"UUID": filename}
+
+
+def test_the_go_agent_files_by_the_clock_so_later_days_can_be_searched(
+    spool: Spool, bucket: str
+) -> None:
+    """-days counts from the file's own day on."""
+    put_go(bucket, f"/cache/data/{EXPERIMENT}/{FILE}", index_day="2026/01/03")
+
+    assert why(spool, FILE, "-bucket", bucket).states == []
+    assert why(spool, FILE, "-bucket", bucket, "-days", "2").states == ["stored"]
+
+
+def test_a_bundle_that_was_removed_from_the_bucket_is_missing(spool: Spool, bucket: str) -> None:
+    """Its index alone is no proof."""
+    spool.write("m1.json", document(1))
+    assert once(spool, bucket).returncode == 0
+    storage = open_storage(bucket)
+    (data,) = [i.name for i in storage.list("autoload/v1/exp/foo1/")]
+    storage.remove(data)
+
+    said = why(spool, FILE, "-bucket", bucket)
+
+    assert (said.status, said.states) == (BAD, ["missing"])
+
+
+def test_what_could_not_be_read_is_said(spool: Spool, bucket: str) -> None:
+    """A damaged index, an object that is no index, and indexes beyond -most."""
+    for number in range(3):
+        spool.write(f"m{number}.json", document(number))
+        assert once(spool, bucket).returncode == 0
+    storage = open_storage(bucket)
+    names = [info.name for info in storage.list("autoload/v1/exp/index1/")]
+    storage.remove(names[0])
+    storage.put_new(names[0], b"no gzip", {})
+    storage.put_new("autoload/v1/exp/index1/2026/01/02/README.md", b"?", {})
+
+    all_of_them = why(spool, f"{DAY}/nobody.json", "-bucket", bucket).told("bucket")
+    one = why(spool, f"{DAY}/m0.json", "-bucket", bucket, "-most", "1")
+
+    assert "1 could NOT be read" in all_of_them
+    assert "1 objects there are no index" in all_of_them
+    assert one.status == UNKNOWN
+    assert "2 more were NOT read" in one.told("bucket")
+
+
+def test_a_bucket_that_does_not_answer_is_named_and_the_rest_is_told(
+    spool: Spool, gcs: GcsServer
+) -> None:
+    """The spool's answer stands."""
+    spool.write("m1.json", document(1))
+
+    said = why(spool, FILE, "-bucket", "no-such-bucket", gcs_url=gcs.url)
+
+    assert said.states == ["waiting"]
+    assert said.told("bucket").startswith("NOT looked: gs://no-such-bucket")
+
+
+@pytest.mark.parametrize("bad", [False, True])
+def test_a_sealed_file_is_found_in_the_journal_after_the_agent_was_killed(
+    spool: Spool, gcs: GcsServer, bad: bool
+) -> None:
+    """While the bucket fails the bundle stays in the journal; kill -9 leaves it there."""
+    gcs.create_bucket(bucket := f"sealed-{os.getpid()}-{bad}".lower())
+    with FaultyServer(gcs.port) as proxy:
+        proxy.faults = [Fault(status=503, times=0, method="POST", path="uploadType")]
+        argv = arguments(spool, bucket, "-bundle-age-max", "200ms")
+        with RunningAgent(*argv, gcs_url=proxy.url) as agent:
+            agent.wait_for("agent.started")
+            proxy.faults[0].times = 10_000
+            path = spool.write("m1.json", BAD_DOCUMENT if bad else document(1))
+            agent.wait_for("upload.failed")
+            agent.kill()
+
+    said = why(spool, FILE)
+
+    assert path.exists()
+    assert said.states == (["rejected"] if bad else ["sealed"])
+    assert said.status == (BAD if bad else GOOD)
+    assert said.first["evidence"]["line"] == 1
+    (entry,) = spool.journal()
+    assert said.first["evidence"]["journal"] == str(spool.state_dir / entry)
+    assert "no agent answers" in said.first["why"]
+
+
+def test_a_file_written_anew_after_its_bundle_was_sealed_is_told_of_as_both(
+    spool: Spool, gcs: GcsServer
+) -> None:
+    """The earlier content is on its way, the new one waits."""
+    gcs.create_bucket(bucket := f"anew-{os.getpid()}")
+    with FaultyServer(gcs.port) as proxy:
+        proxy.faults = [Fault(status=503, times=0, method="POST", path="uploadType")]
+        argv = arguments(spool, bucket, "-bundle-age-max", "200ms")
+        with RunningAgent(*argv, gcs_url=proxy.url) as agent:
+            agent.wait_for("agent.started")
+            proxy.faults[0].times = 10_000
+            spool.write("m1.json", document(1))
+            agent.wait_for("upload.failed")
+            agent.kill()
+    spool.write("m1.json", document(2))
+
+    said = why(spool, FILE)
+
+    assert said.states == ["waiting", "sealed"]
+    assert "written anew" in said.first["why"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["\x1b[31mred\x07.json", "<img src=x onerror=alert(1)>.json", b"\xff\xfe.json", "a\nb.json"],
+)
+@pytest.mark.parametrize("archived", [False, True])
+def test_hostile_names_are_found_and_harmless(
+    spool: Spool, bucket: str, name: str | bytes, archived: bool
+) -> None:
+    """No control character reaches the terminal, as text or as JSON."""
+    name = os.fsdecode(name)
+    spool.write(name, document(1), keep=False)
+    if archived:
+        assert once(spool, bucket).returncode == 0
+    asked = f"{DATATYPE}/{DAY}/{name}"
+
+    said = why(spool, asked, "-bucket", bucket)
+    argv = ("-address", "", "-local-data-dir", str(spool.root), "-experiment", EXPERIMENT)
+    text = run("why", asked, *argv, "-bucket", bucket).stdout
+
+    assert said.states == (["rejected"] if archived else ["waiting"])
+    assert all(c.isprintable() or c == "\n" for c in text), ascii(text)
+    assert len([line for line in text.splitlines() if line.startswith(("WAIT", "REJ"))]) == 1
+
+
+def test_an_unknown_file_is_unknown_and_the_answer_says_where_nobody_looked(
+    spool: Spool, bucket: str
+) -> None:
+    """Status 3, for a script to tell from "found"."""
+    said = why(spool, f"{DAY}/nobody.json")
+
+    assert (said.status, said.answer["state"]) == (UNKNOWN, "unknown")
+    for where in ("agent", "bucket", "BigQuery"):
+        assert said.told(where).startswith("NOT looked")
+    assert said.told("spool").startswith("looked")
+
+
+@pytest.mark.parametrize(
+    "argv", [[], ["a", "b"], ["x", "-nonsense"], ["../x"], ["x/"], ["x", "-address", "a b:c"]]
+)
+def test_wrong_use_is_said_before_anything_is_asked(argv: list[str]) -> None:
+    """Status 2, and a hint."""
+    done = run("why", *argv)
+
+    assert done.returncode == MISUSED
+    assert "jostler why: -help" in done.stderr
