@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from jostler.config import Config
     from jostler.flags import Parsed
+    from jostler.observe.board import Board
 
 DONE, FAILED, MISUSED = 0, 1, 2
 
@@ -33,6 +34,10 @@ def main(argv: list[str] | None = None) -> int:
         from jostler.verify import main as verify  # noqa: PLC0415 - the agent never needs it
 
         return verify(argv[1:])
+    if argv[:1] == ["status"]:
+        from jostler.observe.command import main as status  # noqa: PLC0415 - as above
+
+        return status(argv[1:])
     if argv[:1] == ["why"]:
         from jostler.why.command import main as why  # noqa: PLC0415 - as above
 
@@ -95,7 +100,28 @@ def _run(config: Config) -> int:
         if config.test_interval_s:
             _stop_after(config.test_interval_s, stop, arrivals.wake)
         agent = Agent(config, tables, arrivals, stop=stop, abort=abort)
+        if config.listen:
+            _serve(*config.listen, agent.board)
         return DONE if agent.run() else FAILED
+
+
+def _serve(host: str, port: int, board: Board) -> None:
+    """Serve metrics and status until the process ends.
+
+    Raises:
+        ConfigError: the address cannot be had.
+    """
+    from jostler.observe.routes import routes  # noqa: PLC0415 - only a serving agent needs it
+    from jostler.observe.server import StatusServer  # noqa: PLC0415 - as above
+
+    try:
+        server = StatusServer(host, port, routes(board))
+    except OSError as exc:
+        where = f"{host}:{port}"
+        problem = f"-prometheusx.listen-address: cannot listen on {where}: {exc.strerror or exc}"
+        raise ConfigError([problem]) from exc
+    server.start()
+    log.Log("jostler.observe").info("status.listening", host=host, port=server.port)
 
 
 def _stop_after(interval_s: float, stop: threading.Event, wake: Callable[[], None]) -> None:

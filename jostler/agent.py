@@ -37,12 +37,17 @@ from jostler.config import Mode
 from jostler.errors import ConfigError
 from jostler.intake import READ_TRIES, Intake, Rules, Taken
 from jostler.log import Log
+from jostler.observe.board import Board
+from jostler.observe.reporter import Reporter
+from jostler.observe.survey import Survey
+from jostler.observe.view import Now
+from jostler.observe.view import OpenBundle as OpenView
 from jostler.start import await_judges, await_lock, stamp
 from jostler.storage import Storage, open_storage
 from jostler.tally import Tally
 from jostler.watchdir import Arrival, How, ScanReason
 from jostler.why.finding import span
-from jostler.why.live import Questions, recall
+from jostler.why.live import Questions, recall, reply
 from jostler.why.spool import Doer
 
 if TYPE_CHECKING:
@@ -81,6 +86,9 @@ class Agent:
         arrivals: where files come from.
         stop: set to stop taking files and drain.
         abort: set to end at once.
+
+    Attributes:
+        board: what it shows of itself; for other threads.
     """
 
     def __init__(
@@ -101,6 +109,9 @@ class Agent:
         self._journal = Journal(config.state_dir)
         self._storages: dict[str, Storage] = {}
         self._storages_lock = threading.Lock()
+        self.questions = Questions(arrivals.wake)
+        self.board = Board(config, lambda name: reply(config, self.questions, name))
+        self._reporter = Reporter(self.board, self.tally)
         self._quit_trying = threading.Event()
         self._tries = Tries(Backoff(), self._quit_trying)
         self._shelf = Shelf(
@@ -122,10 +133,8 @@ class Agent:
         self._todo: deque[Arrival] = deque()
         self._next_scan_s = 0.0
         self._settle_scan_s: float | None = None
-        self._was_scanning = True
-        self._left_over = 0
         self._no_room = False
-        self.questions = Questions(arrivals.wake)
+        self._scanned = False
 
     def run(self) -> bool:
         """Move files from the spool to the bucket until told to stop, then upload what is open.
@@ -134,15 +143,18 @@ class Agent:
             Whether everything that was taken is stored and, with `-once`, nothing that should
             have gone is left.
         """
+        self._reporter.waits_for("its state directory, which another agent uses")
         lock = await_lock(self.config, self._journal, self._stop)
         if lock is None:
             return self._stop.is_set()
         with lock:
+            self._reporter.waits_for("the bucket to answer for the table schemas")
             judges = await_judges(self.config, self._tables, self._storage, self._stop)
             if judges is None:
                 return True  # stopped before anything was taken
             self._start(judges)
             self._recover()
+            self._reporter.waits_for("")
             self._next_scan_s = time.monotonic() + self._scan_wait_s()
             while not (self._stop.is_set() or self._finished() or self._is_stuck()):
                 self._step()
@@ -167,7 +179,9 @@ class Agent:
             read_tries=1 if config.mode is Mode.ONCE else READ_TRIES,
         )
         self._intake = Intake(rules, self._shelf, self.tally)
-        commit = Commit(self._storage, self._journal, config.spool, self._tries)
+        commit = Commit(
+            self._storage, self._journal, config.spool, self._tries, self.board.troubles
+        )
         self._uploads = Uploads(
             commit,
             self._tries,
@@ -175,6 +189,8 @@ class Agent:
             threads=config.upload_concurrency,
             wake=self._arrivals.wake,
         )
+        if config.listen:
+            self._survey(self._intake)
         log.info(
             "agent.started",
             bucket=config.bucket,
@@ -199,6 +215,7 @@ class Agent:
             )
         for record in records:
             self._intake.hold(record.paths)
+            self._reporter.replayed(record)
             self._put(record)
         if records:
             log.info("journal.replayed", entries=len(records))
@@ -209,6 +226,7 @@ class Agent:
         """Do one round: outcomes, new files, what is due; wait if there was nothing to do."""
         assert self._uploads
         self.questions.answer(self._recall)
+        self._reporter.turned(self._now)
         busy = self._collect()
         busy |= self._sweep()
         busy |= self._read()
@@ -251,11 +269,15 @@ class Agent:
             elif isinstance(outcome, Stored):
                 name = str(outcome.record.header.name)
                 self._shelf.release(self._held.pop(name, 0))
+                if name not in self._counted:
+                    self._reporter.stored(outcome)
                 self._sweeps.append(
                     Sweep(outcome, self.config.spool, self._journal, self._every_minute)
                 )
             else:
-                self._shelf.release(self._held.pop(str(outcome.header.name), 0))
+                name = str(outcome.header.name)
+                self._shelf.release(self._held.pop(name, 0))
+                self._reporter.given_up(name)
                 self._learn(outcome)
         return bool(outcomes)
 
@@ -318,6 +340,7 @@ class Agent:
 
     def _upload(self, bundle: Bundle) -> None:
         self._held[str(bundle.header.name)] = bundle.held_bytes
+        self._reporter.sealed(bundle)
         self._put(bundle)
 
     def _put(self, job: Bundle | Record) -> None:
@@ -330,6 +353,49 @@ class Agent:
             if url not in self._storages:
                 self._storages[url] = open_storage(url)
             return self._storages[url]
+
+    # What it shows
+
+    def _survey(self, intake: Intake) -> None:
+        """Let the disk itself say what waits."""
+        config = self.config
+        self.board.survey = Survey(
+            str(config.spool),
+            [datatype.name for datatype in config.datatypes],
+            lambda name: name.endswith(config.extensions),
+            intake.is_held,
+        )
+        self.board.survey.start()
+
+    def _now(self) -> Now:
+        """Say how things are at this moment."""
+        assert self._intake
+        now_s, wall_s = time.monotonic(), time.time()
+        self._scanned |= not (self._arrivals.scanning or self._todo)
+        opened = (
+            OpenView(
+                name=str(bundle.header.name),
+                datatype=bundle.header.name.datatype,
+                day=bundle.header.name.day.iso,
+                files=bundle.files,
+                row_bytes=bundle.size_bytes,
+                held_bytes=bundle.held_bytes,
+                opened_s=wall_s - (now_s - bundle.opened_s),
+            )
+            for bundle in self._shelf.open_bundles
+        )
+        return Now(
+            open=tuple(opened),
+            held_bytes=self._shelf.held_bytes,
+            queue_files=self._arrivals.waiting + len(self._todo),
+            overdue_files=len(self._intake.overdue),
+            undeletable_bundles=len(self._counted),
+            holds_back=self._holds_back(),
+            scanning=self._arrivals.scanning,
+            scanned=self._scanned,
+            degraded=self._arrivals.degraded,
+            counts=self._arrivals.counts,
+        )
 
     def _recall(self, asked: Asked) -> Memory:
         """Say what is in memory of a file that somebody asks for."""
@@ -383,6 +449,7 @@ class Agent:
         log.info("agent.stopping", pending=self._intake.pending)
         self._shelf.seal_all(SealReason.SHUTDOWN)
         while (self._uploads.pending or self._sweeps) and not self._is_over(started_s):
+            self._reporter.turned(self._now)
             if self._collect() | self._sweep():
                 if self.config.mode is Mode.ONCE and not self._stop.is_set():
                     self._read_leftovers()

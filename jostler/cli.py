@@ -14,7 +14,7 @@ from jostler import names
 from jostler.bundle import LEVELS, Limits
 from jostler.config import Config, Datatype, Mode
 from jostler.errors import ConfigError
-from jostler.flags import Parsed, parse
+from jostler.flags import Parsed, host_port, parse
 from jostler.options import TABLE, help_text
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class _Checks:
         local_data_dir = Path(value("local-data-dir"))
         datatypes = self._datatypes(mode, local_data_dir)
         self._sizes(mode)
+        listen = self._listen(mode)
         if self.problems or place is None:
             return None
         state_dir = value("state-dir") or local_data_dir / place.experiment / ".jostler"
@@ -89,6 +90,7 @@ class _Checks:
             verbose=value("verbose"),
             log_format=value("log-format"),
             test_interval_s=value("test-interval"),
+            listen=listen,
         )
 
     def _value(self, name: str) -> Any:  # noqa: ANN401 - each flag has a type of its own
@@ -184,6 +186,17 @@ class _Checks:
             Datatype(name=name, schema_file=Path(files.get(name, default / f"{name}.json")))
             for name in wanted
         )
+
+    def _listen(self, mode: Mode) -> tuple[str, int] | None:
+        flag = "prometheusx.listen-address"
+        text: str = self._value(flag) or ""
+        if not text or (mode is not Mode.RUN and flag not in self._set_by):
+            return None
+        try:
+            return host_port(text)
+        except ValueError as exc:
+            self._say(flag, str(exc))
+            return None
 
     def _sizes(self, mode: Mode) -> None:
         if (bundle := self._value("bundle-size-max")) is not None and bundle < 1:

@@ -65,6 +65,7 @@ class Config:
         place: where in the bucket the experiment's objects lie.
         node: as object names have it; empty in schema mode.
         memory_max: bytes of bundles that may be held at once.
+        listen: host (empty for all) and port of the status server; None for no server.
     """
 
     mode: Mode
@@ -90,6 +91,7 @@ class Config:
     verbose: bool
     log_format: LogFormat
     test_interval_s: float
+    listen: tuple[str, int] | None
 
     @property
     def spool(self) -> Path:

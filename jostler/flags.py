@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -77,6 +78,22 @@ def whole(text: str) -> int:
 def words(text: str) -> list[str]:
     """Read a list: `a,b`."""
     return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def host_port(text: str) -> tuple[str, int]:
+    """Read `HOST:PORT`, `:PORT` or `[ADDRESS]:PORT`; the host is empty when it is not given.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    try:
+        parts = urlsplit(f"//{text}")
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        port = None
+    if port is None or parts.netloc != text or "@" in text:
+        raise ValueError(f"{text!r} is not HOST:PORT")
+    return host, port
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

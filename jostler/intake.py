@@ -35,6 +35,7 @@ from jostler.bundle.row import BOM
 from jostler.config import BadFiles
 from jostler.log import Log
 from jostler.names import REJECTED, Day
+from jostler.schema import Reason
 from jostler.watchdir import How
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 log = Log("jostler.intake")
 
 READ_TRIES = 3
+REASONS = (*(str(reason) for reason in Reason), "name", "path", "too-big", "unreadable")
+"""Every reason why a file can be rejected: the judge's and the intake's own."""
 REMEMBERED_MAX = 100_000
 
 
@@ -162,6 +165,10 @@ class Intake:
             return None
         return placed(datatype, filename)[1] or self._flaw(datatype, read)
 
+    def is_held(self, path: str) -> bool:
+        """Say whether a file is in a bundle, or bad and kept for good; any thread may ask."""
+        return path in self._pending or path in self._finished
+
     def hold(self, paths: set[str]) -> None:
         """Learn that these paths are in bundles that an earlier process sealed."""
         self._pending |= paths
@@ -244,7 +251,10 @@ class Intake:
                 self._pending.add(path)
                 if self.overdue:
                     self.overdue.discard(path)
-                self._tally.taken[datatype] += 1
+                tally = self._tally
+                tally.taken[datatype] += 1
+                tally.file_bytes[datatype] += read.state.size
+                tally.last_arrival_s[datatype] = added_us / 1e6
                 if log.verbose:
                     log.debug("file.taken", file=path, bytes=read.state.size, how=str(how))
                 return Taken.ADDED
@@ -323,6 +333,13 @@ class Intake:
         else:
             _remember(self._finished, path, state)
             self._tally.kept[rejection.datatype, rejection.reason] += 1
+        self._tally.refuse(
+            display(path),
+            rejection.datatype,
+            rejection.reason,
+            field=rejection.field,
+            detail=rejection.detail,
+        )
         if count:
             log.warning(
                 "file.rejected",

@@ -20,6 +20,7 @@ ABOUT = """jostler moves JSON files from a spool directory to bundles in a bucke
 usage: jostler -gcs-bucket B -experiment E -datatype D {-mlab-node-name H | -node-name N} [flags]
        jostler -schema -experiment E -datatype D [flags]
        jostler -schema -from-samples DIR
+       jostler status [-address HOST:PORT] [-json]
        jostler verify BUCKET-URL [PREFIX]
        jostler why PATH-OR-NAME [flags]
 
@@ -184,6 +185,12 @@ TABLE = (
         read=boolean,
         default="false",
         help="check flags, spool, schemas and bucket, and exit",
+    ),
+    Flag(
+        name="prometheusx.listen-address",
+        default=":9990",
+        help="where metrics, status page and probes are served; empty: nowhere; with -once and "
+        "the like only if given",
     ),
     Flag(name="verbose", read=boolean, default="false", help="log each file"),
     Flag(

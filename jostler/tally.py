@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import time
+from collections import Counter, deque
+from copy import copy
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+REFUSED_KEPT = 100
+
+
+class Refused(NamedTuple):
+    """A bad file: its path below the experiment, printable; why; Unix time."""
+
+    path: str
+    datatype: str
+    reason: str
+    field: str
+    detail: str
+    at_s: float
 
 
 @dataclass(slots=True)
@@ -12,6 +28,11 @@ class Tally:
 
     Attributes:
         taken: files put into a bundle, by datatype.
+        file_bytes: bytes of these files, by datatype.
+        sealed: bundles closed, by (datatype, reason).
+        replayed: bundles of an earlier process gone on with.
+        refused: the last bad files, oldest first.
+        last_arrival_s: when a file was last taken or rejected, Unix time, by datatype.
         archived: files whose bundle is durable, by datatype.
         rejected: files set aside, by (datatype, reason).
         kept: bad files left in place, by (datatype, reason).
@@ -23,6 +44,11 @@ class Tally:
     """
 
     taken: Counter[str] = field(default_factory=Counter)
+    file_bytes: Counter[str] = field(default_factory=Counter)
+    sealed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    replayed: int = 0
+    refused: deque[Refused] = field(default_factory=lambda: deque(maxlen=REFUSED_KEPT))
+    last_arrival_s: dict[str, float] = field(default_factory=dict)
     archived: Counter[str] = field(default_factory=Counter)
     rejected: Counter[tuple[str, str]] = field(default_factory=Counter)
     kept: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -31,6 +57,19 @@ class Tally:
     vanished: Counter[str] = field(default_factory=Counter)
     bundles: Counter[str] = field(default_factory=Counter)
     object_bytes: Counter[str] = field(default_factory=Counter)
+
+    def refuse(self, path: str, datatype: str, reason: str, *, field: str, detail: str) -> None:
+        """Remember a bad file."""
+        now_s = time.time()
+        self.refused.append(Refused(path, datatype, reason, field, detail, now_s))
+        self.last_arrival_s[datatype] = now_s
+
+    def copy(self) -> Tally:
+        """Return the counts as they are now, for other threads to read."""
+        made = Tally()
+        for name in self.__slots__:
+            setattr(made, name, copy(getattr(self, name)))
+        return made
 
     def totals(self) -> dict[str, int]:
         """Return the sums, for a log line."""

@@ -16,6 +16,7 @@ from jostler.bundle.row import (
 )
 from jostler.bundle.shelf import Put, Shelf, Stamp
 from jostler.bundle.sweep import Outcome, Stored, Sweep
+from jostler.bundle.troubles import Fared, Trouble, Troubles
 from jostler.bundle.uploads import Crash, Uploads
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Crash",
     "Entry",
     "EveryMinute",
+    "Fared",
     "FileState",
     "Header",
     "Journal",
@@ -45,6 +47,8 @@ __all__ = [
     "Stored",
     "Sweep",
     "Tries",
+    "Trouble",
+    "Troubles",
     "Uploads",
     "content_hash",
     "display",

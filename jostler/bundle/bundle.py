@@ -122,12 +122,16 @@ class Bundle:
         data: the gzip stream of the data object.
         attempt: the files in it.
         rejections: for the rows of a rejected1 bundle, by path; else empty.
+        row_bytes: of the uncompressed rows.
+        reason: why it takes no more rows; None when it was made again after a crash.
     """
 
     header: Header
     data: bytes
     attempt: Attempt
     rejections: dict[str, Rejection]
+    row_bytes: int
+    reason: SealReason | None
 
     @property
     def held_bytes(self) -> int:
@@ -186,7 +190,7 @@ class OpenBundle:
         if rejection:
             self._rejections[entry.path] = rejection
 
-    def seal(self) -> Bundle:
+    def seal(self, reason: SealReason | None = None) -> Bundle:
         """Close the bundle for ever."""
         data = self._blocks.finish()
         return Bundle(
@@ -198,6 +202,8 @@ class OpenBundle:
                 blocks=tuple(self._blocks.blocks),
             ),
             rejections=self._rejections,
+            row_bytes=self.size_bytes,
+            reason=reason,
         )
 
 

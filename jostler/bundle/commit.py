@@ -17,6 +17,7 @@ from jostler.bundle.journal import Journal, Record
 from jostler.bundle.retry import EveryMinute, Tries
 from jostler.bundle.row import instant, one_line, rejected_most
 from jostler.bundle.sweep import Outcome, Stored
+from jostler.bundle.troubles import Trouble, Troubles
 from jostler.errors import ConflictError, JostlerError, TransientError
 from jostler.log import Log
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from jostler.storage import Storage
 
 log = Log("jostler.commit")
+DISK_HINT = "free disk space, check permissions"
 R = TypeVar("R")
 
 
@@ -41,15 +43,22 @@ class Commit:
         journal: where entries are kept.
         spool: the experiment's directory, to which the entries' paths are relative.
         tries: repeats steps until they succeed or the agent stops.
+        troubles: told of each step that is tried or fails.
     """
 
     def __init__(
-        self, open_storage: Callable[[str], Storage], journal: Journal, spool: Path, tries: Tries
+        self,
+        open_storage: Callable[[str], Storage],
+        journal: Journal,
+        spool: Path,
+        tries: Tries,
+        troubles: Troubles,
     ) -> None:
         self._open_storage = open_storage
         self._journal = journal
         self._spool = f"{spool}/"
         self._tries = tries
+        self._troubles = troubles
         self._every_minute = EveryMinute()
 
     def store(self, job: Bundle | Record) -> Stored | Outcome:
@@ -88,12 +97,19 @@ class Commit:
     def _upload(self, record: Record, data: bytes, started_s: float) -> Stored | Outcome:
         name = str(record.header.name)
         metadata = _metadata(record.header, record.attempts[-1])
+
+        def put() -> float:
+            begun_s = time.monotonic()
+            self._storage(record).put_new(name, data, metadata)
+            return time.monotonic() - begun_s
+
         try:
-            self._insist(name, record, lambda: self._storage(record).put_new(name, data, metadata))
+            upload_s = self._insist(name, record, put)
         except ConflictError:
             found = self._insist(name, record, lambda: self._storage(record).upload_id(name))
             return self._found(record, found, started_s)
-        return self._finish(record, record.attempts[-1], started_s, object_bytes=len(data))
+        attempt = record.attempts[-1]
+        return self._finish(record, attempt, started_s, object_bytes=len(data), upload_s=upload_s)
 
     def _found(self, record: Record, upload_id: str | None, started_s: float) -> Stored | Outcome:
         """Decide what to do when the name is taken: by an attempt of ours, or by another's."""
@@ -110,7 +126,13 @@ class Commit:
         return self._abandon(record, started_s)
 
     def _finish(
-        self, record: Record, winner: Attempt, started_s: float, *, object_bytes: int = 0
+        self,
+        record: Record,
+        winner: Attempt,
+        started_s: float,
+        *,
+        object_bytes: int = 0,
+        upload_s: float = 0.0,
     ) -> Stored:
         """Store the index and say so in the journal."""
         index_name = str(record.header.index_name)
@@ -129,7 +151,11 @@ class Commit:
             self._insist("journal", record, lambda: self._journal.write(record))
         stored = self._insist("journal", record, lambda: self._journal.mark_stored(record))
         return Stored(
-            record=stored, left=frozenset(left), object_bytes=object_bytes, started_s=started_s
+            record=stored,
+            left=frozenset(left),
+            object_bytes=object_bytes,
+            upload_s=upload_s,
+            started_s=started_s,
         )
 
     def _abandon(self, record: Record, started_s: float) -> Outcome:
@@ -154,8 +180,16 @@ class Commit:
         again: tuple[type[Exception], ...] = (TransientError, OSError),
     ) -> R:
         """Repeat a step until it succeeds, saying so at once and then once a minute."""
+        troubles, datatype = self._troubles, record.header.name.datatype
+
+        def attempt() -> R:
+            troubles.begun(datatype)
+            return step()
 
         def failed(exc: Exception, failures: int, wait_s: float) -> None:
+            hint = getattr(exc, "hint", "") or DISK_HINT
+            trouble = Trouble.of(exc, what, hint=hint, tries=failures, next_try_s=wait_s)
+            troubles.failed(datatype, str(record.header.name), trouble)
             if count := self._every_minute.due(f"{type(exc).__name__}"):
                 log.warning(
                     "upload.failed" if isinstance(exc, JostlerError) else "journal.failed",
@@ -166,10 +200,13 @@ class Commit:
                     tries=failures,
                     times=count,
                     next_try_s=round(wait_s, 1),
-                    hint=getattr(exc, "hint", "") or "free disk space, check permissions",
+                    hint=hint,
                 )
 
-        return self._tries.until_done(step, again, failed)
+        try:
+            return self._tries.until_done(attempt, again, failed)
+        finally:
+            troubles.ended(str(record.header.name), what)
 
 
 def _metadata(header: Header, attempt: Attempt) -> dict[str, str]:

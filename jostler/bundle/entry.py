@@ -98,6 +98,14 @@ class Entries:
         added_us = self._numbers[4::5]
         return min(added_us), max(added_us)
 
+    @property
+    def written_s(self) -> Iterator[float]:
+        """When each file was last written or moved, Unix time."""
+        return (
+            max(mtime_ns, ctime_ns) / 1e9
+            for mtime_ns, ctime_ns in zip(self._numbers[2::5], self._numbers[3::5], strict=True)
+        )
+
     def __len__(self) -> int:
         return len(self._paths)
 

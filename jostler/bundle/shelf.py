@@ -194,7 +194,7 @@ class Shelf:
     def _seal(self, key: tuple[str, Day], reason: SealReason) -> None:
         opened = self._open.pop(key)
         self._open_bytes -= opened.held_bytes + opened.files * ENTRY_BYTES
-        bundle = opened.seal()
+        bundle = opened.seal(reason)
         self._sealed_bytes += bundle.held_bytes
         log.info(
             "bundle.sealed",

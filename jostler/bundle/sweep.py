@@ -36,12 +36,14 @@ class Stored:
         record: the journal's entry; says stored.
         left: paths of files that the stored attempt does not hold.
         object_bytes: size of the data object, 0 when it was not sent by this process.
+        upload_s: seconds that the request took which stored the data object; 0 as above.
         started_s: monotonic seconds when the commit began.
     """
 
     record: Record
     left: frozenset[str] = frozenset()
     object_bytes: int = 0
+    upload_s: float = 0.0
     started_s: float
 
 

@@ -84,6 +84,9 @@ class Counts:
         overflows: times that the kernel's queue ran over.
         lost: roots that went away, and watchers that died.
         scans: scans of everything begun, by reason.
+        ignored: files closed or renamed in that nobody wants, by root and reason: `extension`, or
+            `not-regular` for links, pipes and the like.  Hidden names are not counted: under
+            those, services write what they are about to rename.
         watches: directories watched.
         unwatched: directories that gave no watch, or could not be read, in the last scan.
     """
@@ -94,6 +97,7 @@ class Counts:
     overflows: int
     lost: int
     scans: Mapping[ScanReason, int]
+    ignored: Mapping[tuple[str, str], int]
     watches: int
     unwatched: int
 

@@ -11,6 +11,7 @@ import select
 import stat
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from contextlib import ExitStack
 from os import lstat
 from typing import TYPE_CHECKING, Self
@@ -49,6 +50,7 @@ class Gatherer(ABC):
         self._look_s = -math.inf
         self._unwatched = self._failing = self._events = self._dropped = 0
         self._found = self._overflows = self._lost = 0
+        self._ignored: Counter[tuple[str, str]] = Counter()
         self._held = ExitStack()
         self._waker = Waker()
         self._held.callback(self._waker.close)
@@ -99,6 +101,7 @@ class Gatherer(ABC):
             overflows=self._overflows,
             lost=self._lost,
             scans=dict(self._scans.begun),
+            ignored=dict(self._ignored),
             watches=self._watches(),
             unwatched=self._unwatched,
         )
@@ -134,7 +137,7 @@ class Gatherer(ABC):
         taken: list[Arrival] = []
         while self._inbox and len(taken) < most:
             arrival = self._inbox.pop()
-            if _is_regular(arrival.path):  # an event does not say; readdir does
+            if self._is_file(arrival.path):  # an event does not say; readdir does
                 taken.append(arrival)
         if len(taken) < most:
             met = self._scans.take(most - len(taken))
@@ -191,6 +194,19 @@ class Gatherer(ABC):
                 self._found += 1
                 self._fit(fits=self._inbox.met(path))
 
+    def _is_file(self, path: str) -> bool:
+        try:
+            regular = stat.S_ISREG(lstat(path).st_mode)
+        except OSError:
+            return False  # gone again, or out of reach until a scan can read its directory
+        if not regular:
+            self._ignore(path, "not-regular")
+        return regular
+
+    def _ignore(self, path: str, reason: str) -> None:
+        """Count a file that was announced and that nobody wants."""
+        self._ignored[self._roots.of(path), reason] += 1
+
     def _read_everything(self) -> Generator[str | None]:
         """Walk all roots: a scan.  Watches that are missing are added on the way."""
         self._failing = 0
@@ -212,13 +228,6 @@ class Gatherer(ABC):
         self._failing += 1
         self._unwatched = max(self._unwatched, self._failing)  # the running scan knows a part
         self._notices.warn(event, path=path, error=str(error), next="scans")
-
-
-def _is_regular(path: str) -> bool:
-    try:
-        return stat.S_ISREG(lstat(path).st_mode)
-    except OSError:
-        return False  # gone again, or out of reach until a scan can read its directory
 
 
 def _whole_ms(seconds: float) -> int:

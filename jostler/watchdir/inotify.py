@@ -87,6 +87,8 @@ class InotifyArrivals(Gatherer):
                         self._fit(fits=False)
                 elif mask & CREATED and not inbox.created(path, now_s):
                     self._fit(fits=False)
+            elif mask & ARRIVED and name[:1] != "." and watch in paths:
+                self._ignore(paths[watch], "extension")
 
     def _on_rare(self, watch: int, mask: int, name: str) -> None:
         if mask & OVERFLOWED:

@@ -72,6 +72,10 @@ class Roots:
             self._known[path] = identity
             self._seen.add(path)
 
+    def of(self, path: str) -> str:
+        """Return the root that a path lies below, or is; empty if none."""
+        return next((r for r in self.paths if path == r or path.startswith(f"{r}/")), "")
+
     def exists(self, path: str) -> bool:
         """Say whether a directory stood there at the last look."""
         return path in self._known

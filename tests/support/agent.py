@@ -27,6 +27,7 @@ def arguments(spool: Spool, bucket: str, *more: str) -> list[str]:
     argv = [
         *("-gcs-bucket", bucket, "-node-name", "node1", "-experiment", EXPERIMENT),
         *("-local-data-dir", str(spool.root), "-log-format", "json"),
+        *("-prometheusx.listen-address", ""),
     ]
     given = " ".join(more)
     if "-datatype " not in given:

@@ -1,0 +1,1 @@
+"""What an operator sees of a running agent: metrics, health, status; by HTTP or in a terminal."""

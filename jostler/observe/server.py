@@ -1,0 +1,190 @@
+"""The HTTP server of metrics and status: GET and HEAD, one route each, nothing to change anything.
+
+**Invariant:** it can neither stop nor slow the agent: its threads are few, each request has a
+deadline, and a failing route answers 500 and is logged.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+from urllib.parse import parse_qs, urlsplit
+
+from jostler.log import Log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+log = Log("jostler.observe")
+
+REQUESTS_MAX = 16
+IDLE_S = 10.0
+DEADLINE_S = 30.0
+DENY_ALL = "default-src 'none'; frame-ancestors 'none'"
+TEXT = "text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a route answers."""
+
+    body: bytes
+    content_type: str = TEXT
+    status: HTTPStatus = HTTPStatus.OK
+    policy: str = DENY_ALL
+    """Content-Security-Policy, for what a browser shows."""
+
+
+Routes = dict[str, "Callable[[Mapping[str, str]], Reply]"]
+"""By path; a route is given the parameters of the request, each with its first value."""
+
+
+class StatusServer:
+    """Serves routes in threads of its own until it is closed.
+
+    Args:
+        host: name or address to listen on; empty for all.
+        port: 0 for any free one.
+        routes: by path.
+
+    Raises:
+        OSError: the address cannot be had.
+    """
+
+    def __init__(self, host: str, port: int, routes: Routes) -> None:
+        handler = type("Handler", (_Handler,), {"routes": routes})
+        self._server = _Server(_listen(host, port), handler)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="status", kwargs={"poll_interval": 0.5}
+        )
+        self._thread.daemon = True
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self._server.server_address[1])
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop answering; requests under way are left to end by themselves."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    if host:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+    return socket.create_server(("", port))
+
+
+class _Server(ThreadingHTTPServer):
+    """A server with few threads and short patience."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, listening: socket.socket, handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(("", 0), handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listening
+        self.server_address = listening.getsockname()[:2]
+        self._places = threading.BoundedSemaphore(REQUESTS_MAX)
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - stdlib's
+        """Give a request a thread, or hang up when too many are under way."""
+        if not self._places.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._places.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
+        """Answer one request; cut it off when it takes too long."""
+        cut_off = threading.Timer(DEADLINE_S, _hang_up, (request,))
+        cut_off.daemon = True
+        cut_off.start()
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            cut_off.cancel()
+            self._places.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - stdlib's
+        """Say nothing: a client that goes away is its own business."""
+
+
+def _hang_up(request: socket.socket) -> None:
+    try:
+        request.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return  # it has ended meanwhile
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers by the table of routes."""
+
+    routes: ClassVar[Routes]
+    timeout = IDLE_S
+    server_version = "jostler"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        """Answer with head and body."""
+        self._answer(body=True)
+
+    def do_HEAD(self) -> None:
+        """Answer with the head alone."""
+        self._answer(body=False)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - stdlib's
+        """Say nothing: requests are not worth a line, and hold what anybody sends."""
+
+    def _answer(self, *, body: bool) -> None:
+        try:
+            url = urlsplit(self.path)
+            values = parse_qs(url.query, errors="surrogateescape", max_num_fields=10)
+            query = {key: found[0] for key, found in values.items()}
+        except ValueError:
+            self._send(Reply(b"bad request\n", status=HTTPStatus.BAD_REQUEST), body=body)
+            return
+        route = self.routes.get(url.path)
+        if not route:
+            self._send(Reply(b"there is no such page\n", status=HTTPStatus.NOT_FOUND), body=body)
+            return
+        try:
+            reply = route(query)
+        except Exception:  # whatever a page does must not end the thread unheard
+            log.exception("status.crashed", route=url.path)
+            reply = Reply(b"failed; see the log\n", status=HTTPStatus.INTERNAL_SERVER_ERROR)
+        self._send(reply, body=body)
+
+    def _send(self, reply: Reply, *, body: bool) -> None:
+        self.send_response(reply.status)
+        self.send_header("Content-Type", reply.content_type)
+        self.send_header("Content-Length", str(len(reply.body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Content-Security-Policy", reply.policy)
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.end_headers()
+        if body:
+            self.wfile.write(reply.body)

@@ -1,0 +1,132 @@
+"""The survey: how many files wait on the disk, and since when, as the disk itself says.
+
+**Invariant:** it relies on nothing that the agent believes but on which files it holds already, so
+a file that the agent missed is counted.  It takes at most a fiftieth of the time.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jostler.log import Log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+log = Log("jostler.observe")
+
+PAUSE_S = 2.0
+SHARE = 50
+"""A survey that took a second is followed by a pause of fifty."""
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Files of one datatype that no bundle has; `oldest_s` is Unix time, 0 when none waits."""
+
+    files: int = 0
+    bytes: int = 0
+    oldest_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """What the disk says; `at_s` is Unix time, 0 before the first survey."""
+
+    at_s: float = 0.0
+    waiting: Mapping[str, Waiting] = field(default_factory=dict)
+    free_bytes: int = 0
+    size_bytes: int = 0
+
+
+class Survey:
+    """Looks at the spool again and again, in a thread of its own.
+
+    Args:
+        spool: the experiment's directory.
+        datatypes: directories below it.
+        wanted: says whether a file of this name is taken.
+        is_held: says whether a path below the spool is in a bundle, or kept for good.
+    """
+
+    def __init__(
+        self,
+        spool: str,
+        datatypes: Sequence[str],
+        wanted: Callable[[str], bool],
+        is_held: Callable[[str], bool],
+    ) -> None:
+        self._spool = spool
+        self._datatypes = datatypes
+        self._wanted = wanted
+        self._is_held = is_held
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="survey", daemon=True)
+        self.last = Surveyed()
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        self._thread.join(1.0)
+
+    def look(self) -> Surveyed:
+        """Look once."""
+        self.last = Surveyed(
+            time.time(), {name: self._look_below(name) for name in self._datatypes}, *self._disk()
+        )
+        return self.last
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            begun_s = time.monotonic()
+            try:
+                self.look()
+            except Exception:  # a thread that dies would leave the last numbers standing
+                log.exception("survey.crashed")
+            took_s = time.monotonic() - begun_s
+            self._stop.wait(max(PAUSE_S, SHARE * took_s))
+
+    def _look_below(self, datatype: str) -> Waiting:
+        waiting = Waiting()
+        directories = [f"{self._spool}/{datatype}"]
+        while directories and not self._stop.is_set():
+            try:
+                with os.scandir(directories.pop()) as entries:
+                    for entry in entries:
+                        if entry.name.startswith("."):
+                            continue
+                        if entry.is_dir(follow_symlinks=False):
+                            directories.append(entry.path)
+                        elif self._wanted(entry.name):
+                            self._count(entry, waiting)
+            except OSError:
+                continue  # gone, or unreadable, which the watcher reports
+        return waiting
+
+    def _count(self, entry: os.DirEntry[str], waiting: Waiting) -> None:
+        if self._is_held(entry.path[len(self._spool) + 1 :]):
+            return
+        try:
+            found = entry.stat(follow_symlinks=False)
+        except OSError:
+            return  # gone
+        # A rename changes ctime alone: a file that was moved in late waits only since then.
+        since_s = max(found.st_mtime, found.st_ctime)
+        waiting.files += 1
+        waiting.bytes += found.st_size
+        waiting.oldest_s = min(waiting.oldest_s or since_s, since_s)
+
+    def _disk(self) -> tuple[int, int]:
+        try:
+            disk = os.statvfs(self._spool)
+        except OSError:
+            return 0, 0
+        return disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
