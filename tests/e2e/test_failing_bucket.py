@@ -148,11 +148,13 @@ def test_a_shutdown_that_cannot_upload_keeps_everything_on_disk(
 ) -> None:
     """After flush-timeout the agent ends with a status that says so; the next one completes."""
     spool = Spool(tmp_path / "spool")
-    argv = arguments(spool, name_of(bucket), "-flush-timeout", "500ms", "-settle-age", "100ms")
+    argv = arguments(spool, name_of(bucket), "-flush-timeout", "500ms", "-verbose")
     with RunningAgent(*argv, gcs_url=proxy.url) as agent:
         agent.wait_for("agent.started")
         proxy.faults = [Fault(status=503, times=10**6, method="POST")]
         spool.write_many(5)
+        for _ in range(5):
+            agent.wait_for("file.taken")
         status = agent.stop()
     assert status == 1
     assert agent.log[-1]["complete"] is False

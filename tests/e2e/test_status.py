@@ -1,0 +1,245 @@
+"""What a running agent says of itself, asked over HTTP and by `jostler status`."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from jostler.bundle import SealReason
+from jostler.intake import REASONS
+from jostler.observe.metrics import COUNTERS, GAUGES, HISTOGRAMS
+from tests.support.agent import RunningAgent, arguments, run
+from tests.support.proxy import Fault, FaultyServer
+from tests.support.spool import DAY, Spool, document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from prometheus_client.samples import Sample
+
+    from tests.support.gcs import GcsServer
+
+WAIT_S = 60.0
+LISTEN = ("-prometheusx.listen-address", "127.0.0.1:0")
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+class Asked:
+    """A client of one agent's status server."""
+
+    def __init__(self, port: int) -> None:
+        self.address = f"127.0.0.1:{port}"
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection(self.address, timeout=WAIT_S)
+        connection.request("GET", path)
+        response = connection.getresponse()
+        body = response.read()
+        connection.close()
+        return response.status, body
+
+    def status(self) -> dict[str, Any]:
+        answered: dict[str, Any] = json.loads(self.get("/status.json")[1])
+        return answered
+
+    def samples(self) -> list[Sample]:
+        text = self.get("/metrics")[1].decode()
+        return [s for family in text_string_to_metric_families(text) for s in family.samples]
+
+    def value(self, name: str, **labels: str) -> float:
+        (found,) = [s.value for s in self.samples() if s.name == name and s.labels == labels]
+        return found
+
+    def wait(self, holds: Callable[[], bool], what: str) -> None:
+        until_s = time.monotonic() + WAIT_S
+        while not holds():
+            assert time.monotonic() < until_s, f"{what}: {self.status()}"
+            time.sleep(0.02)
+
+
+def asked(agent: RunningAgent) -> Asked:
+    return Asked(agent.wait_for("status.listening")["port"])
+
+
+def test_every_series_is_there_from_the_start_and_counts(tmp_path: Path) -> None:
+    """For each datatype and each reason; promtool, where it is installed, finds no fault."""
+    spool = Spool(tmp_path / "spool", "foo1", "bar1")
+    argv = arguments(spool, (tmp_path / "bucket").as_uri(), *LISTEN, "-bundle-age-max", "500ms")
+    with RunningAgent(*argv) as agent:
+        ask = asked(agent)
+        at_start = {s.name: {} for s in ask.samples()}
+        names = {f"{row.name}_total" for row in COUNTERS} | {row.name for row in GAUGES}
+        assert names | {f"{name}_bucket" for name, *_ in HISTOGRAMS} <= set(at_start)
+        for datatype in ("foo1", "bar1", "rejected1"):
+            for reason in REASONS:
+                assert (
+                    ask.value("jostler_files_rejected_total", datatype=datatype, reason=reason) == 0
+                )
+            for why in SealReason:
+                value = ask.value("jostler_bundles_sealed_total", datatype=datatype, reason=why)
+                assert value == 0
+        spool.write_many(7)
+        spool.write("bad.json", b"[]")
+        spool.write("not-wanted.txt", b"{}")
+        ask.wait(
+            lambda: ask.value("jostler_files_archived_total", datatype="rejected1") == 1, "archived"
+        )
+        ask.wait(lambda: ask.value("jostler_files_archived_total", datatype="foo1") == 7, "seven")
+        rejected = {"datatype": "foo1", "reason": "not-object"}
+        assert ask.value("jostler_files_rejected_total", **rejected) == 1
+        ignored = {"datatype": "foo1", "reason": "extension"}
+        assert ask.value("jostler_files_ignored_total", **ignored) == 1
+        assert ask.value("jostler_bundles_stored_total", datatype="foo1") >= 1
+        assert ask.value("jostler_bytes_per_bundle_count", datatype="foo1") >= 1
+        assert ask.value("jostler_close_to_stored_seconds_count", datatype="foo1") == 7
+        assert ask.value("jostler_close_to_stored_seconds_sum", datatype="foo1") < WAIT_S * 7
+        assert ask.value("jostler_last_success_timestamp_seconds", datatype="foo1") > 1.7e9
+        assert ask.value("jostler_file_bytes_total", datatype="foo1") > 0
+        if promtool := shutil.which("promtool"):
+            check = subprocess.run(
+                [promtool, "check", "metrics"],
+                input=ask.get("/metrics")[1],
+                capture_output=True,
+                check=False,
+            )
+            assert check.returncode == 0, check.stdout + check.stderr
+        assert agent.stop() == 0
+
+
+def test_each_metric_is_described_and_no_other() -> None:
+    """docs/metrics.md has the same names, kinds and labels as the code."""
+    rows = re.findall(
+        r"^\| `(\w+)` \| (\w+) \| (.*?) \|", (DOCS / "metrics.md").read_text(), re.MULTILINE
+    )
+    described = {name: (kind, tuple(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
+    made = {f"{row.name}_total": ("counter", row.labels) for row in COUNTERS}
+    made |= {row.name: ("gauge", row.labels) for row in GAUGES}
+    made |= {name: ("histogram", ("datatype",)) for name, *_ in HISTOGRAMS}
+    assert described == made
+
+
+def test_an_outage_is_said_in_words_and_makes_nothing_unwell(
+    tmp_path: Path, gcs: GcsServer
+) -> None:
+    """Under load: the status says what is wrong, memory stays bounded, and all recovers."""
+    spool = Spool(tmp_path / "spool")
+    gcs.create_bucket("outage")
+    with FaultyServer(gcs.port) as proxy:
+        argv = arguments(
+            spool,
+            "outage",
+            *LISTEN,
+            *("-bundle-size-max", "20KB", "-memory-max", "100KB", "-bundle-age-max", "1s"),
+        )
+        with RunningAgent(*argv, gcs_url=proxy.url) as agent:
+            ask = asked(agent)
+            ask.wait(lambda: ask.get("/readyz")[0] == 200, "ready")
+            assert ask.status()["health"]["level"] == "ok"
+            proxy.faults = [Fault(status=503, times=10**6, method="POST")]
+            spool.write_many(3000)
+            ask.wait(lambda: ask.status()["health"]["level"] != "ok", "noticed")
+            ask.wait(lambda: ask.status()["datatypes"][0]["waiting"]["files"] > 0, "backlog")
+            during = ask.status()
+            assert during["health"]["problems"][0]["code"] == "uploads_failing"
+            assert "Uploads have been failing for" in during["health"]["headline"]
+            assert "Nothing is lost" in during["health"]["headline"]
+            assert during["uploads"]["errors"][0]["class"] == "TransientError"
+            assert during["datatypes"][0]["uploading"][0]["tries"] >= 1
+            assert during["memory"]["held_bytes"] <= 100_000 + 20_000
+            assert ask.value("jostler_uploads_failing") == 1
+            assert ask.get("/healthz")[0] == 200
+            assert ask.get("/readyz")[0] == 200
+            told = run("status", "-address", ask.address)
+            assert told.returncode == 1
+            assert "Uploads have been failing for" in told.stdout
+            proxy.faults = []
+            archived = ("jostler_files_archived_total", {"datatype": "foo1"})
+            ask.wait(lambda: ask.value(archived[0], **archived[1]) == 3000, "recovered")
+            ask.wait(lambda: ask.status()["health"]["level"] == "ok", "well again")
+            assert ask.value("jostler_uploads_failing") == 0
+            assert run("status", "-address", ask.address).returncode == 0
+            assert agent.stop() == 0
+
+
+def test_a_bucket_that_is_away_at_the_start_leaves_the_probes_well(
+    tmp_path: Path, gcs: GcsServer
+) -> None:
+    """A pod must neither be restarted nor held up by it; that it is not ready is said."""
+    with FaultyServer(gcs.port) as proxy:
+        proxy.faults = [Fault(status=503, times=10**6)]
+        argv = arguments(Spool(tmp_path / "spool"), "away", *LISTEN)
+        with RunningAgent(*argv, gcs_url=proxy.url) as agent:
+            ask = asked(agent)
+            agent.wait_for("bucket.unreachable")
+            assert ask.get("/healthz")[0] == 200
+            assert ask.get("/startupz")[0] == 200
+            assert ask.get("/readyz")[0] == 503
+            (problem,) = ask.status()["health"]["problems"]
+            assert problem["code"] == "not_ready"
+            assert "the bucket" in problem["text"]
+
+
+def test_names_that_producers_choose_stay_data(tmp_path: Path) -> None:
+    """Markup, control characters, and bytes that are no text, in JSON, metrics and terminal."""
+    spool = Spool(tmp_path / "spool")
+    day = spool.root / "exp/foo1" / DAY
+    day.mkdir(parents=True)  # what comes into a new directory is met by a scan, and waits longer
+    argv = arguments(spool, (tmp_path / "bucket").as_uri(), *LISTEN)
+    evil = ["<img src=x onerror=alert(1)>.json", "a\x1b[31mred.json", 'q"\n# HELP x.json']
+    with RunningAgent(*argv) as agent:
+        ask = asked(agent)
+        ask.wait(lambda: ask.get("/readyz")[0] == 200, "ready")
+        for name in evil:
+            spool.write(name, document(1))
+        raw = str(day).encode() + b"/\xff\xfe.json"
+        Path(raw.decode(errors="surrogateescape")).write_bytes(document(1))
+        ask.wait(lambda: len(ask.status()["datatypes"][0]["rejected"]) == 4, "rejected")
+        files = {one["file"] for one in ask.status()["datatypes"][0]["rejected"]}
+        assert f"foo1/{DAY}/{evil[0]}" in files
+        assert any("\\xff" in file for file in files)
+        told = run("status", "-address", ask.address).stdout
+        assert "\x1b" not in told
+        assert all(line.isprintable() for line in told.splitlines())
+        metrics = ask.get("/metrics")[1]
+        assert not any(word in metrics for word in (b"onerror", b"\x1b", b"HELP x"))
+
+
+def test_a_port_that_is_taken_ends_the_agent_with_a_message(tmp_path: Path) -> None:
+    """Exit status 2; nothing is taken."""
+    spool = Spool(tmp_path / "spool")
+    bucket = (tmp_path / "bucket").as_uri()
+    with RunningAgent(*arguments(spool, bucket, *LISTEN)) as agent:
+        address = asked(agent).address
+        other = Spool(tmp_path / "other")
+        flag = ("-prometheusx.listen-address", address)
+        ended = run(*arguments(other, bucket, *flag))
+        assert ended.returncode == 2
+        assert f"-prometheusx.listen-address: cannot listen on {address}" in ended.stderr
+
+
+@pytest.mark.parametrize("arguments_", [("-address", "127.0.0.1:1"), ("-address", "x"), ("-nope",)])
+def test_status_says_when_nobody_answers(arguments_: tuple[str, ...]) -> None:
+    """Exit status 2, and one line that says why."""
+    ended = run("status", *arguments_)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("jostler status: ")
+    assert not ended.stdout
+
+
+def test_status_as_json_and_the_health_check(tmp_path: Path) -> None:
+    """`-json` is the document; `-health` says nothing when all is well."""
+    argv = arguments(Spool(tmp_path / "spool"), (tmp_path / "bucket").as_uri(), *LISTEN)
+    with RunningAgent(*argv) as agent:
+        ask = asked(agent)
+        assert json.loads(run("status", "-json", "-address", ask.address).stdout)["format"] == 1
+        checked = run("status", "-health", "-address", ask.address)
+        assert (checked.returncode, checked.stdout) == (0, "")

@@ -1,0 +1,135 @@
+"""The status server as clients meet it, good and bad ones."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jostler.flags import host_port
+from jostler.observe.server import REQUESTS_MAX, Reply, StatusServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+def fail(_query: Mapping[str, str]) -> Reply:
+    raise RuntimeError("broken")
+
+
+def echo(query: Mapping[str, str]) -> Reply:
+    return Reply(query.get("name", "nothing").encode(errors="surrogateescape"))
+
+
+@pytest.fixture
+def server() -> Iterator[StatusServer]:
+    with StatusServer("127.0.0.1", 0, {"/echo": echo, "/broken": fail}) as made:
+        made.start()
+        yield made
+
+
+def ask(
+    server: StatusServer, path: str, method: str = "GET"
+) -> tuple[int, bytes, Mapping[str, str]]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection.request(method, path)
+    response = connection.getresponse()
+    body = response.read()
+    connection.close()
+    return response.status, body, dict(response.headers)
+
+
+def test_a_route_is_given_the_parameters(server: StatusServer) -> None:
+    """Any bytes, percent-encoded."""
+    assert ask(server, "/echo?name=a%20b%FF")[:2] == (200, b"a b\xff")
+
+
+def test_head_has_no_body_and_says_how_long_it_would_be(server: StatusServer) -> None:
+    """As HTTP wants it."""
+    status, body, headers = ask(server, "/echo", "HEAD")
+    assert (status, body, headers["Content-Length"]) == (200, b"", "7")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "NONSENSE"])
+def test_nothing_can_be_changed(server: StatusServer, method: str) -> None:
+    """There are no other methods."""
+    assert ask(server, "/echo", method)[0] == 501
+
+
+def test_browsers_are_told_to_trust_nothing(server: StatusServer) -> None:
+    """No scripts, no frames, no guessing of types, no cache; on errors as well."""
+    for path in ("/echo", "/nowhere", "/broken"):
+        headers = ask(server, path)[2]
+        assert headers["Content-Security-Policy"].startswith("default-src 'none'")
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/nowhere", 404), ("/../etc/passwd", 404), ("/echo?" + "a=1&" * 50, 400)],
+)
+def test_what_is_not_there_is_said(server: StatusServer, path: str, status: int) -> None:
+    """And nothing of the request comes back."""
+    assert ask(server, path)[0] == status
+
+
+@pytest.mark.parametrize("line", [b"GET http://[ HTTP/1.0", b"\xff\x00", b"GET", b"GET / HTTP/9.9"])
+def test_what_is_no_request_is_refused(server: StatusServer, line: bytes) -> None:
+    """And the next one is served."""
+    with socket.create_connection(("127.0.0.1", server.port), 30) as connection:
+        connection.sendall(line + b"\r\n\r\n")
+        connection.settimeout(30)
+        assert b"jostler" not in connection.recv(1 << 16).split(b"\r\n")[0]
+    assert ask(server, "/echo")[0] == 200
+
+
+def test_a_route_that_fails_hurts_nobody(server: StatusServer) -> None:
+    """The client is told, the next one is served."""
+    assert ask(server, "/broken")[0] == 500
+    assert ask(server, "/echo")[0] == 200
+
+
+def test_clients_that_say_nothing_are_only_so_many(server: StatusServer) -> None:
+    """Others are hung up on; when the silent ones go, there is room again."""
+    silent = [socket.create_connection(("127.0.0.1", server.port), 30) for _ in range(REQUESTS_MAX)]
+    one_more = socket.create_connection(("127.0.0.1", server.port), 30)
+    assert one_more.recv(1) == b""  # hung up
+    one_more.close()
+    for connection in silent:
+        connection.close()
+    while True:  # a closed connection gives its place back at once, in its own thread
+        try:
+            assert ask(server, "/echo")[0] == 200
+        except (http.client.HTTPException, ConnectionError):
+            continue
+        break
+
+
+def test_a_port_that_is_taken_is_an_error(server: StatusServer) -> None:
+    """Two agents must not share one silently."""
+    with pytest.raises(OSError, match="in use"):
+        StatusServer("127.0.0.1", server.port, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (":9990", ("", 9990)),
+        ("localhost:1", ("localhost", 1)),
+        ("127.0.0.1:0", ("127.0.0.1", 0)),
+        ("[::1]:80", ("::1", 80)),
+    ],
+)
+def test_addresses(text: str, expected: tuple[str, int]) -> None:
+    """As Go's net.Listen takes them."""
+    assert host_port(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "9990", "host", "host:", "h:x", ":99999", "u@h:1", "a:1/b"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    """With the text in the message."""
+    with pytest.raises(ValueError, match="is not HOST:PORT"):
+        host_port(text)
