@@ -450,6 +450,7 @@ class Agent:
         self._shelf.seal_all(SealReason.SHUTDOWN)
         while (self._uploads.pending or self._sweeps) and not self._is_over(started_s):
             self._reporter.turned(self._now)
+            self.questions.answer(self._recall)
             if self._collect() | self._sweep():
                 if self.config.mode is Mode.ONCE and not self._stop.is_set():
                     self._read_leftovers()

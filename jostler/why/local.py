@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from jostler.why import journal, spool
-from jostler.why.finding import Answer, Finding, Looked, State
+from jostler.why.finding import Answer, Finding, State
 
 if TYPE_CHECKING:
     from jostler.why.asked import Asked
@@ -38,19 +38,13 @@ def look(asked: Asked, setting: Setting, memory: Memory) -> Answer:
     # Between the two looks a bundle may have come from memory into the journal.
     known = {one.file for one in found}
     found += [one for one in memory.findings if one.file not in known]
-    paths = spool.files(asked, setting)
+    paths, looked_spool = spool.files(asked, setting)
     for path in paths:
         held = [one for one in found if one.file == path]
         one = spool.waiting(path, setting, memory.doer)
         if one is None or any(_is_same(one, other) for other in held):
             continue
         found.append(_renewed(one) if held and one.state is State.WAITING else one)
-    told = f"{setting.spool}: {len(paths)} files of this name"
-    if len(paths) == spool.FOUND_MOST:
-        told += " and perhaps more; give its path"
-    elif not setting.spool.is_dir():
-        told = f"{setting.spool}: there is no such directory"
-    looked_spool = Looked("spool", setting.spool.is_dir(), told)
     return Answer.of(found, [looked_journal, looked_spool])
 
 

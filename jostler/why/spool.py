@@ -19,7 +19,7 @@ from jostler.bundle import REJECT_WHOLE_BYTES, FileState, read_file
 from jostler.bundle.file import hash_file
 from jostler.intake import placed
 from jostler.watchdir.wanted import Wanted
-from jostler.why.finding import Finding, State, Value, rfc3339, span
+from jostler.why.finding import Finding, Looked, State, Value, rfc3339, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from jostler.config import Config
     from jostler.why.asked import Asked
 
+WHERE = "spool"
 FOUND_MOST = 20
-WALKED_MOST = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +78,19 @@ class Doer:
     scan: str = ""
 
 
-def files(asked: Asked, setting: Setting) -> list[str]:
-    """Return the paths, below the spool, of files that may be meant; `FOUND_MOST` at the most."""
-    return list(islice(_files(asked, setting), FOUND_MOST))
+def files(asked: Asked, setting: Setting) -> tuple[list[str], Looked]:
+    """Return the paths, below the spool, of files that may be meant, and what was looked at."""
+    try:
+        os.scandir(setting.spool).close()
+    except OSError as exc:
+        here = Looked(WHERE, False, f"{setting.spool}: {exc.strerror}")
+    else:
+        here = Looked(WHERE, True, str(setting.spool))
+    found = list(islice(_files(asked, setting), FOUND_MOST))
+    if here.done:
+        more = " and perhaps more: give its path" if len(found) == FOUND_MOST else ""
+        here = replace(here, told=f"{here.told}: {len(found)} files of this name{more}")
+    return found, here
 
 
 def _files(asked: Asked, setting: Setting) -> Iterator[str]:
@@ -90,11 +100,16 @@ def _files(asked: Asked, setting: Setting) -> Iterator[str]:
         datatypes = [asked.datatype] if asked.datatype else _directories(setting.spool)
         candidates = [f"{datatype}/{asked.filename}" for datatype in datatypes]
     else:
-        yield from islice(_walk(asked, setting), WALKED_MOST)
+        yield from _walk(asked, setting)
         return
     for path in candidates:
-        if os.path.lexists(setting.spool / path):
-            yield path
+        try:
+            os.lstat(setting.spool / path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            pass  # it may be there, and `waiting` says what hinders
+        yield path
 
 
 def _directories(top: Path) -> list[str]:
@@ -105,12 +120,12 @@ def _directories(top: Path) -> list[str]:
 
 
 def _walk(asked: Asked, setting: Setting) -> Iterator[str]:
+    """Look for a bare name in all directories but the journal's."""
     top = setting.spool / asked.datatype if asked.datatype else setting.spool
     for folder, folders, names in os.walk(top):
         if folder == str(setting.state_dir):
             folders.clear()
-            continue
-        if asked.name in names:
+        elif asked.name in names:
             yield os.path.relpath(f"{folder}/{asked.name}", setting.spool)
 
 
@@ -177,20 +192,19 @@ def _link_above(rest: str, top: Path) -> str:
 
 def _reason(path: str, state: FileState, setting: Setting, doer: Doer) -> tuple[str, str]:
     """Say why a file that the agent is to take was not taken yet, and what comes of it."""
-    if not doer.runs:
-        return doer.holds_back, "start the agent, or ask it: -address HOST:PORT"
-    if doer.holds_back:
-        return doer.holds_back, "it is taken when that is over, without anybody's help"
     datatype, _, filename = path.partition("/")
     _, rejection = placed(datatype, filename)
+    bad = f"it cannot be archived ({rejection.reason}: {rejection.detail})" if rejection else ""
+    if doer.holds_back:
+        following = "it is taken when that is over, without anybody's help"
+        if not doer.runs:
+            following = "start the agent, or ask it: -address HOST:PORT"
+        return f"{doer.holds_back}; and {bad}" if bad else doer.holds_back, following
     now_ns = time.time_ns()
     missed_s = setting.ages.until_missed_s(state, now_ns)
     settled_s = setting.ages.until_settled_s(state, now_ns)
-    if rejection:
-        return (
-            f"it cannot be archived ({rejection.reason}: {rejection.detail}), and a scan met it",
-            f"it is rejected {_when(missed_s)}, at the age of -missed-age",
-        )
+    if bad:
+        return bad, f"it is rejected when it is closed, or else by a scan {_when(missed_s)}"
     if settled_s > 0:
         why = "as far as the agent knows nobody has closed it yet, and since its last change"
         return (
