@@ -397,14 +397,8 @@ def test_an_agent_that_cannot_be_asked_is_known_by_its_lock(spool: Spool, bucket
     assert "no agent takes it" in why(spool, str(path)).first["why"]
 
 
-class RunningStub(RunningAgent):
-    program = ("-m", "tests.support.asked")
-
-
 class AskedAgent(RunningAgent):
     """A running agent that answers at `address`."""
-
-    program = ("-m", "tests.support.asked")
 
     def __init__(self, *argv: str, gcs_url: str = "") -> None:
         self.address = f"127.0.0.1:{free_port()}"
@@ -545,7 +539,7 @@ def test_an_agent_whose_loop_stands_still_is_said_to_be_stuck(spool: Spool, buck
         first.wait_for("agent.started")
         address = f"127.0.0.1:{free_port()}"
         argv = arguments(spool, bucket, *SLOW, "-prometheusx.listen-address", address)
-        with RunningStub(*argv) as second:
+        with RunningAgent(*argv) as second:
             second.wait_for("state.in_use")
             said = why(spool, FILE, "-address", address)
 
