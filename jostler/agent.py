@@ -449,6 +449,7 @@ class Agent:
         log.info("agent.stopping", pending=self._intake.pending)
         self._shelf.seal_all(SealReason.SHUTDOWN)
         while (self._uploads.pending or self._sweeps) and not self._is_over(started_s):
+            self.questions.answer(self._recall)
             self._reporter.turned(self._now)
             if self._collect() | self._sweep():
                 if self.config.mode is Mode.ONCE and not self._stop.is_set():

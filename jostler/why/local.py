@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from jostler.why import journal, spool
-from jostler.why.finding import Answer, Finding, Looked, State
+from jostler.why.finding import Answer, Finding, State
 
 if TYPE_CHECKING:
     from jostler.why.asked import Asked
@@ -45,13 +45,7 @@ def look(asked: Asked, setting: Setting, memory: Memory) -> Answer:
         if one is None or any(_is_same(one, other) for other in held):
             continue
         found.append(_renewed(one) if held and one.state is State.WAITING else one)
-    told = f"{setting.spool}: {len(paths)} files of this name"
-    if len(paths) == spool.FOUND_MOST:
-        told += " and perhaps more; give its path"
-    elif not setting.spool.is_dir():
-        told = f"{setting.spool}: there is no such directory"
-    looked_spool = Looked("spool", setting.spool.is_dir(), told)
-    return Answer.of(found, [looked_journal, looked_spool])
+    return Answer.of(found, [looked_journal, spool.looked(paths, setting)])
 
 
 def _is_same(waiting: Finding, held: Finding) -> bool:

@@ -19,7 +19,7 @@ from jostler.bundle import REJECT_WHOLE_BYTES, FileState, read_file
 from jostler.bundle.file import hash_file
 from jostler.intake import placed
 from jostler.watchdir.wanted import Wanted
-from jostler.why.finding import Finding, State, Value, rfc3339, span
+from jostler.why.finding import Finding, Looked, State, Value, rfc3339, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from jostler.config import Config
     from jostler.why.asked import Asked
 
+WHERE = "spool"
 FOUND_MOST = 20
 WALKED_MOST = 1_000_000
 
@@ -93,8 +94,23 @@ def _files(asked: Asked, setting: Setting) -> Iterator[str]:
         yield from islice(_walk(asked, setting), WALKED_MOST)
         return
     for path in candidates:
-        if os.path.lexists(setting.spool / path):
-            yield path
+        try:
+            os.lstat(setting.spool / path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            pass  # it may be there, and `waiting` says what hinders
+        yield path
+
+
+def looked(found: list[str], setting: Setting) -> Looked:
+    """Say what was looked at, and what could not be."""
+    try:
+        os.scandir(setting.spool).close()
+    except OSError as exc:
+        return Looked(WHERE, False, f"{setting.spool}: {exc.strerror}")
+    more = " and perhaps more: give its path" if len(found) == FOUND_MOST else ""
+    return Looked(WHERE, True, f"{setting.spool}: {len(found)} files of this name{more}")
 
 
 def _directories(top: Path) -> list[str]:
@@ -177,20 +193,19 @@ def _link_above(rest: str, top: Path) -> str:
 
 def _reason(path: str, state: FileState, setting: Setting, doer: Doer) -> tuple[str, str]:
     """Say why a file that the agent is to take was not taken yet, and what comes of it."""
-    if not doer.runs:
-        return doer.holds_back, "start the agent, or ask it: -address HOST:PORT"
-    if doer.holds_back:
-        return doer.holds_back, "it is taken when that is over, without anybody's help"
     datatype, _, filename = path.partition("/")
     _, rejection = placed(datatype, filename)
+    bad = f"it cannot be archived ({rejection.reason}: {rejection.detail})" if rejection else ""
+    if doer.holds_back:
+        following = "it is taken when that is over, without anybody's help"
+        if not doer.runs:
+            following = "start the agent, or ask it: -address HOST:PORT"
+        return f"{doer.holds_back}; and {bad}" if bad else doer.holds_back, following
     now_ns = time.time_ns()
     missed_s = setting.ages.until_missed_s(state, now_ns)
     settled_s = setting.ages.until_settled_s(state, now_ns)
-    if rejection:
-        return (
-            f"it cannot be archived ({rejection.reason}: {rejection.detail}), and a scan met it",
-            f"it is rejected {_when(missed_s)}, at the age of -missed-age",
-        )
+    if bad:
+        return bad, f"it is rejected when it is closed, or else by a scan {_when(missed_s)}"
     if settled_s > 0:
         why = "as far as the agent knows nobody has closed it yet, and since its last change"
         return (

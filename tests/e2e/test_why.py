@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -363,6 +365,37 @@ def test_a_file_written_anew_after_its_bundle_was_sealed_is_told_of_as_both(
 
     assert said.states == ["waiting", "sealed"]
     assert "written anew" in said.first["why"]
+
+
+def test_an_agent_that_cannot_be_asked_is_known_by_its_lock(spool: Spool, bucket: str) -> None:
+    """It may have the file in memory; nobody says that none runs."""
+    path = spool.write("m1.json", document(1))
+    with RunningAgent(*arguments(spool, bucket, *SLOW)) as agent:
+        agent.wait_for("agent.started")
+        said = why(spool, str(path))
+        pid = agent.pid
+
+    assert f"process {pid} uses" in said.first["why"]
+    assert "no agent takes it" in why(spool, str(path)).first["why"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone can become somebody else")
+def test_a_file_out_of_reach_is_not_said_to_be_unknown(tmp_path: Path) -> None:
+    """Whoever may not look into the directory is told so."""
+    spool = Spool(tmp_path / "spool")
+    path = spool.write("m1.json", document(1))
+    path.parent.chmod(0o700)
+    code = "import os, sys; from jostler.why.command import main; os.setuid(65534)\n"
+    code += "sys.exit(main(sys.argv[1:]))"
+    argv = ("-json", "-address", "", "-local-data-dir", str(spool.root), str(path))
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, *argv], capture_output=True, text=True, check=False
+    )
+
+    found = json.loads(done.stdout)["findings"]
+    assert [one["state"] for one in found] == ["waiting"]
+    assert "uid 65534) cannot read it: Permission denied" in found[0]["why"]
 
 
 @pytest.mark.parametrize(
