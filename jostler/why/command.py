@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from jostler.names import Place
 from jostler.storage import open_storage
 from jostler.why import archive, bigquery, client, local
 from jostler.why import asked as question
-from jostler.why.finding import Answer, Finding, Looked, as_json, as_text, shown
+from jostler.why.finding import Answer, Finding, Looked, State, as_json, as_text, shown
 from jostler.why.journal import locked_by
 from jostler.why.options import ABOUT, FLAGS
 from jostler.why.spool import Doer, Setting
@@ -133,7 +133,19 @@ def _everywhere(text: str, values: Mapping[str, Any]) -> Answer:
         looked += wheres
     else:
         looked.append(Looked(bigquery.WHERE, False, "no -project given"))
-    return Answer.of(found, looked)
+    return Answer.of(_same_bytes(found), looked)
+
+
+def _same_bytes(found: Sequence[Finding]) -> list[Finding]:
+    """Say of a file that waits whether the very bytes are stored already."""
+    stored = {one.evidence.get("hash") for one in found if one.state is State.STORED} - {None}
+    told = "; the same bytes are stored already, see below, and the loader keeps one of two rows"
+    return [
+        replace(one, why=one.why + told)
+        if one.state is State.WAITING and one.evidence.get("hash") in stored
+        else one
+        for one in found
+    ]
 
 
 def _here(text: str, values: Mapping[str, Any], silent: str) -> tuple[Asked, Answer]:

@@ -38,14 +38,14 @@ def look(asked: Asked, setting: Setting, memory: Memory) -> Answer:
     # Between the two looks a bundle may have come from memory into the journal.
     known = {one.file for one in found}
     found += [one for one in memory.findings if one.file not in known]
-    paths = spool.files(asked, setting)
+    paths, looked_spool = spool.files(asked, setting)
     for path in paths:
         held = [one for one in found if one.file == path]
         one = spool.waiting(path, setting, memory.doer)
         if one is None or any(_is_same(one, other) for other in held):
             continue
         found.append(_renewed(one) if held and one.state is State.WAITING else one)
-    return Answer.of(found, [looked_journal, spool.looked(paths, setting)])
+    return Answer.of(found, [looked_journal, looked_spool])
 
 
 def _is_same(waiting: Finding, held: Finding) -> bool:

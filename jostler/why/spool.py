@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 WHERE = "spool"
 FOUND_MOST = 20
-WALKED_MOST = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +78,19 @@ class Doer:
     scan: str = ""
 
 
-def files(asked: Asked, setting: Setting) -> list[str]:
-    """Return the paths, below the spool, of files that may be meant; `FOUND_MOST` at the most."""
-    return list(islice(_files(asked, setting), FOUND_MOST))
+def files(asked: Asked, setting: Setting) -> tuple[list[str], Looked]:
+    """Return the paths, below the spool, of files that may be meant, and what was looked at."""
+    try:
+        os.scandir(setting.spool).close()
+    except OSError as exc:
+        here = Looked(WHERE, False, f"{setting.spool}: {exc.strerror}")
+    else:
+        here = Looked(WHERE, True, str(setting.spool))
+    found = list(islice(_files(asked, setting), FOUND_MOST))
+    if here.done:
+        more = " and perhaps more: give its path" if len(found) == FOUND_MOST else ""
+        here = replace(here, told=f"{here.told}: {len(found)} files of this name{more}")
+    return found, here
 
 
 def _files(asked: Asked, setting: Setting) -> Iterator[str]:
@@ -91,7 +100,7 @@ def _files(asked: Asked, setting: Setting) -> Iterator[str]:
         datatypes = [asked.datatype] if asked.datatype else _directories(setting.spool)
         candidates = [f"{datatype}/{asked.filename}" for datatype in datatypes]
     else:
-        yield from islice(_walk(asked, setting), WALKED_MOST)
+        yield from _walk(asked, setting)
         return
     for path in candidates:
         try:
@@ -103,16 +112,6 @@ def _files(asked: Asked, setting: Setting) -> Iterator[str]:
         yield path
 
 
-def looked(found: list[str], setting: Setting) -> Looked:
-    """Say what was looked at, and what could not be."""
-    try:
-        os.scandir(setting.spool).close()
-    except OSError as exc:
-        return Looked(WHERE, False, f"{setting.spool}: {exc.strerror}")
-    more = " and perhaps more: give its path" if len(found) == FOUND_MOST else ""
-    return Looked(WHERE, True, f"{setting.spool}: {len(found)} files of this name{more}")
-
-
 def _directories(top: Path) -> list[str]:
     try:
         return sorted(entry.name for entry in os.scandir(top) if entry.is_dir())
@@ -121,12 +120,12 @@ def _directories(top: Path) -> list[str]:
 
 
 def _walk(asked: Asked, setting: Setting) -> Iterator[str]:
+    """Look for a bare name in all directories but the journal's."""
     top = setting.spool / asked.datatype if asked.datatype else setting.spool
     for folder, folders, names in os.walk(top):
         if folder == str(setting.state_dir):
             folders.clear()
-            continue
-        if asked.name in names:
+        elif asked.name in names:
             yield os.path.relpath(f"{folder}/{asked.name}", setting.spool)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -15,12 +17,14 @@ import pytest
 
 from jostler.names import BundleName, Day, Kind, Place
 from jostler.storage import open_storage
-from tests.support.agent import RunningAgent, arguments, once, run
+from tests.support.agent import WAIT_S, RunningAgent, arguments, once, run
 from tests.support.bucket import url_of
+from tests.support.gcs import free_port
 from tests.support.proxy import Fault, FaultyServer
 from tests.support.spool import DATATYPE, DAY, EXPERIMENT, Spool, document
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.support.gcs import GcsServer
@@ -210,6 +214,20 @@ def test_a_file_that_was_rejected_and_then_mended_is_told_of_twice_newest_first(
     assert len(set(hashes)) == 3
 
 
+def test_a_file_that_comes_again_with_the_same_bytes_is_known_to_be_stored(
+    spool: Spool, bucket: str
+) -> None:
+    """A retried delivery waits, and the answer says that nothing depends on it."""
+    spool.write("m1.json", document(1))
+    assert once(spool, bucket).returncode == 0
+    spool.write("m1.json", document(1))
+
+    said = why(spool, FILE, "-bucket", bucket)
+
+    assert said.states == ["waiting", "stored"]
+    assert "the same bytes are stored already" in said.first["why"]
+
+
 @pytest.mark.parametrize("organized", [False, True])
 def test_both_layouts_are_searched(spool: Spool, bucket: str, organized: bool) -> None:
     """With an organization, v2 and then v1."""
@@ -377,6 +395,163 @@ def test_an_agent_that_cannot_be_asked_is_known_by_its_lock(spool: Spool, bucket
 
     assert f"process {pid} uses" in said.first["why"]
     assert "no agent takes it" in why(spool, str(path)).first["why"]
+
+
+class RunningStub(RunningAgent):
+    program = ("-m", "tests.support.asked")
+
+
+class AskedAgent(RunningAgent):
+    """A running agent that answers at `address`."""
+
+    program = ("-m", "tests.support.asked")
+
+    def __init__(self, *argv: str, gcs_url: str = "") -> None:
+        self.address = f"127.0.0.1:{free_port()}"
+        super().__init__(*argv, "-prometheusx.listen-address", self.address, gcs_url=gcs_url)
+        self.wait_for("agent.started")
+
+    def ask(self, *argv: str) -> Said:
+        """Ask this agent, and nobody else."""
+        done = run("why", "-json", "-address", self.address, *argv)
+        assert done.returncode != MISUSED, done.stderr
+        return Said(done.returncode, json.loads(done.stdout), done.stderr)
+
+    def ask_until(self, true: Callable[[Said], object], *argv: str) -> Said:
+        """Ask until the answer is as expected."""
+        until = time.monotonic() + WAIT_S
+        while not true(said := self.ask(*argv)):
+            assert time.monotonic() < until, said
+        return said
+
+
+def test_an_open_file_is_told_by_the_agent_with_what_will_seal_its_bundle(
+    spool: Spool, bucket: str
+) -> None:
+    """And so is a rejected one, and a bare name; nothing but -address is given."""
+    with AskedAgent(*arguments(spool, bucket, *SLOW)) as agent:
+        spool.write("m0.json", document(0))
+        spool.write("m1.json", document(1))
+        spool.write("bad.json", BAD_DOCUMENT)
+
+        said = agent.ask_until(lambda said: said.states == ["open"], FILE)
+        bare = agent.ask("m1.json")
+        bad = agent.ask_until(lambda said: said.states == ["rejected"], "bad.json")
+
+    assert (said.status, bare.first["file"]) == (GOOD, FILE)
+    assert said.first["file"] == FILE
+    assert said.first["evidence"]["line"] == 2
+    assert "2 files" in said.first["why"]
+    assert re.match(
+        r"the bundle is uploaded in (1 h|59 min \d+ s), or after \d+", said.first["next"]
+    )
+    assert said.told("agent").startswith(f"looked: {agent.address}: node node1")
+    assert said.told("bucket").startswith(f"looked: {bucket}: 0 index objects")
+    assert bad.status == BAD
+    assert bad.first["evidence"]["reason"] == "wrong-type"
+
+
+def test_a_file_that_nobody_has_closed_waits_for_a_scan(spool: Spool, bucket: str) -> None:
+    """The agent says for how long at the most."""
+    path = spool.experiment / FILE
+    path.parent.mkdir(parents=True)
+    with AskedAgent(*arguments(spool, bucket, *SLOW)) as agent, path.open("wb") as file:
+        file.write(document(1))
+        file.flush()
+
+        said = agent.ask(FILE)
+
+    assert (said.status, said.states) == (GOOD, ["waiting"])
+    assert "nobody has closed it" in said.first["why"]
+    assert re.search(r"by a scan in (1 h|59 min)", said.first["next"])
+
+
+def test_a_file_that_is_bad_as_it_is_now_waits_until_it_is_sure(spool: Spool, bucket: str) -> None:
+    """A scan met it half-written; -missed-age decides."""
+    spool.write("m1.json", document(1)[:100], age_s=600)
+    with AskedAgent(*arguments(spool, bucket, "-settle-age", "0s")) as agent:
+        said = agent.ask_until(lambda said: "half written" in said.first["why"], FILE)
+
+    assert (said.status, said.states) == (GOOD, ["waiting"])
+    assert said.first["evidence"]["reason"] == "not-json"
+    assert re.search(r"rejected in 2 h (50|49) min", said.first["next"])
+
+
+def test_a_bad_file_that_is_kept_is_told_of_with_its_reason(spool: Spool, bucket: str) -> None:
+    """With -bad-files keep; once it is mended it is a new file."""
+    with AskedAgent(*arguments(spool, bucket, "-bad-files", "keep", *SLOW)) as agent:
+        spool.write("m1.json", BAD_DOCUMENT)
+        said = agent.ask_until(lambda said: said.states == ["kept"], FILE)
+        spool.write("m1.json", document(1))
+        mended = agent.ask_until(lambda said: said.states == ["open"], FILE)
+
+    assert (said.status, mended.status) == (BAD, GOOD)
+    assert said.first["why"].startswith("wrong-type: expected STRING")
+
+
+def test_while_uploads_fail_a_file_is_sealed_and_the_next_one_waits_for_that_reason(
+    spool: Spool, gcs: GcsServer
+) -> None:
+    """And when the bucket is back both are stored, and found there by what the agent knows."""
+    gcs.create_bucket(bucket := f"failing-{os.getpid()}")
+    with FaultyServer(gcs.port) as proxy:
+        proxy.faults = [Fault(status=503, times=0, method="POST", path="uploadType")]
+        argv = arguments(spool, bucket, "-bundle-age-max", "200ms")
+        with AskedAgent(*argv, gcs_url=proxy.url) as agent:
+            proxy.faults[0].times = 10_000
+            spool.write("m1.json", document(1))
+            agent.wait_for("upload.failed")
+            sealed = agent.ask_until(lambda said: said.states == ["sealed"], FILE)
+            spool.write("m2.json", document(2))
+            waiting = agent.ask(f"{DATATYPE}/{DAY}/m2.json")
+            proxy.faults[0].times = 0
+            agent.wait_for("bundle.stored")
+            agent.wait_for("bundle.stored")
+            argv = [FILE, "-local-data-dir", "/nowhere", "-json", "-address", agent.address]
+            stored = json.loads(run("why", *argv, gcs_url=gcs.url).stdout)
+
+    assert (sealed.status, waiting.status) == (GOOD, GOOD)
+    assert "journal" in sealed.first["evidence"]
+    assert waiting.states == ["waiting"]
+    assert "uploads fail" in waiting.first["why"]
+    assert stored["state"] == "stored"
+
+
+def test_while_memory_is_full_the_next_file_waits_for_that_reason(
+    spool: Spool, gcs: GcsServer
+) -> None:
+    """A bundle as large as the memory, whose upload does not end."""
+    gcs.create_bucket(bucket := f"full-{os.getpid()}")
+    with FaultyServer(gcs.port) as proxy:
+        slow = Fault(times=0, method="POST", path="uploadType", delay_s=30, status=0)
+        proxy.faults = [slow]
+        argv = arguments(spool, bucket, "-bundle-size-max", "20000", "-memory-max", "20000", *SLOW)
+        with AskedAgent(*argv, gcs_url=proxy.url) as agent:
+            slow.times = 10_000
+            for number in range(30):
+                spool.write(f"m{number}.json", document(number, size=15_000))
+            said = agent.ask_until(
+                lambda said: "memory is full" in said.first["why"], f"{DATATYPE}/{DAY}/m29.json"
+            )
+            agent.kill()
+
+    assert (said.status, said.states) == (GOOD, ["waiting"])
+
+
+def test_an_agent_whose_loop_stands_still_is_said_to_be_stuck(spool: Spool, bucket: str) -> None:
+    """Before the bucket answers for the first time the loop does not run; disk and journal do."""
+    spool.write("m1.json", document(1))
+    with RunningAgent(*arguments(spool, bucket, *SLOW)) as first:
+        first.wait_for("agent.started")
+        address = f"127.0.0.1:{free_port()}"
+        argv = arguments(spool, bucket, *SLOW, "-prometheusx.listen-address", address)
+        with RunningStub(*argv) as second:
+            second.wait_for("state.in_use")
+            said = why(spool, FILE, "-address", address)
+
+    assert said.states == ["waiting"]
+    assert "has not answered for 5 s" in said.first["why"]
+    assert said.told("agent").startswith("NOT looked")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone can become somebody else")
