@@ -121,13 +121,14 @@ def _open(bundle: OpenBundle, line: int, entry: Entry, shelf: Shelf) -> Finding:
     since = instant(entry.added_us * 1000)
     evidence: dict[str, Value] = {
         "object": bundle.header.url,
+        "files": bundle.files,
         "line": line,
         "size": entry.state.size,
         "hash": entry.hash.hex(),
     }
     if rejection:
         evidence |= {"reason": rejection.reason, "field": rejection.field}
-    why = f"its row is in an open bundle of {bundle.files} files, in memory; the file is on disk"
+    why = "its row is in the open bundle of its datatype and day, in memory; the file is on disk"
     left_s = shelf.limits.max_age_s - (time.monotonic() - bundle.opened_s)
     room = shelf.limits.max_bytes - bundle.size_bytes
     return Finding(

@@ -441,7 +441,7 @@ def test_an_open_file_is_told_by_the_agent_with_what_will_seal_its_bundle(
     assert (said.status, bare.first["file"]) == (GOOD, FILE)
     assert said.first["file"] == FILE
     assert said.first["evidence"]["line"] == 2
-    assert "2 files" in said.first["why"]
+    assert said.first["evidence"]["files"] == 2
     assert re.match(
         r"the bundle is uploaded in (1 h|59 min \d+ s), or after \d+", said.first["next"]
     )
@@ -618,3 +618,14 @@ def test_wrong_use_is_said_before_anything_is_asked(argv: list[str]) -> None:
 
     assert done.returncode == MISUSED
     assert "jostler why: -help" in done.stderr
+
+
+def test_neither_the_agent_nor_the_command_imports_the_loader_before_it_is_asked_for() -> None:
+    """The agent's image has no BigQuery client."""
+    code = "import sys, jostler.agent, jostler.why.command; print(*sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    names = done.stdout.split()
+    assert "jostler.why.bigquery" in names
+    assert not [name for name in names if name.startswith(("loader", "google.cloud.bigquery"))]

@@ -14,6 +14,8 @@ import pytest
 
 from jostler.options import TABLE
 from jostler.schema.flaw import Reason
+from jostler.why.finding import State
+from jostler.why.options import FLAGS as WHY_FLAGS
 from tests.support.bucket import url_of
 from tests.support.spool import DAY, Spool, document
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 AGENT = ROOT / "docs/agent.md"
 FORMAT = ROOT / "docs/format.md"
+WHY = ROOT / "docs/why.md"
 README = ROOT / "README.md"
 PAGES = sorted([README, ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 
@@ -102,6 +105,19 @@ def test_every_log_event_is_described() -> None:
     }
     assert len(written) > 20
     assert {code(row[0])[0] for row in table(AGENT, "## Log events")} == written
+
+
+def test_every_flag_and_state_of_why_is_described() -> None:
+    """Its own flags in a table with their defaults, those of the agent by name."""
+    own = [flag for flag in WHY_FLAGS if flag not in TABLE]
+    rows = {name: row for row in table(WHY, "## Flags") for name in code(row[0])}
+    assert set(rows) == {f"-{name}" for flag in own for name in (flag.name, *flag.aliases)}
+    for flag in own:
+        assert not flag.default or f"`{flag.default}`" in rows[f"-{flag.name}"][1]
+    shared = WHY.read_text().split("Beside these, of the agent's", 1)[1].split("\n## ")[0]
+    assert set(code(shared)) == {f"-{flag.name}" for flag in WHY_FLAGS if flag in TABLE}
+    states = [code(row[0]) for row in table(WHY, "## States")]
+    assert {name for names in states for name in names} == set(State)
 
 
 def test_every_rejection_reason_is_described() -> None:
