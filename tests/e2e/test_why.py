@@ -69,7 +69,10 @@ def why(spool: Spool, *argv: str, gcs_url: str = "") -> Said:
 
 @pytest.fixture
 def spool(tmp_path: Path) -> Spool:
-    return Spool(tmp_path / "spool")
+    """Have the day's directory from the start: in a new one a file may be met without its event."""
+    made = Spool(tmp_path / "spool")
+    (made.experiment / DATATYPE / DAY).mkdir(parents=True)
+    return made
 
 
 @pytest.fixture
@@ -291,6 +294,24 @@ def test_the_go_agent_files_by_the_clock_so_later_days_can_be_searched(
     assert why(spool, FILE, "-bucket", bucket, "-days", "2").states == ["stored"]
 
 
+def test_the_indexes_of_one_node_can_be_read_alone_and_the_newest_come_first(
+    spool: Spool, bucket: str
+) -> None:
+    """With -most 1 only the newest index is read; -node leaves out the others."""
+    for number in range(2):
+        spool.write(f"m{number}.json", document(number))
+        assert once(spool, bucket, "-node-name", f"n{number}").returncode == 0
+
+    newest = why(spool, FILE, "-bucket", bucket, "-most", "1")
+    other = why(spool, FILE, "-bucket", bucket, "-node", "n0")
+
+    assert newest.states == ["stored"]
+    assert newest.first["evidence"]["node"] == "n1"
+    assert other.states == []
+    assert "1 index objects" in other.told("bucket")
+    assert "of node n0 alone" in other.told("bucket")
+
+
 def test_a_bundle_that_was_removed_from_the_bucket_is_missing(spool: Spool, bucket: str) -> None:
     """Its index alone is no proof."""
     spool.write("m1.json", document(1))
@@ -454,7 +475,6 @@ def test_an_open_file_is_told_by_the_agent_with_what_will_seal_its_bundle(
 def test_a_file_that_nobody_has_closed_waits_for_a_scan(spool: Spool, bucket: str) -> None:
     """The agent says for how long at the most."""
     path = spool.experiment / FILE
-    path.parent.mkdir(parents=True)
     with AskedAgent(*arguments(spool, bucket, *SLOW)) as agent, path.open("wb") as file:
         file.write(document(1))
         file.flush()
