@@ -418,14 +418,8 @@ def test_an_agent_that_cannot_be_asked_is_known_by_its_lock(spool: Spool, bucket
     assert "no agent takes it" in why(spool, str(path)).first["why"]
 
 
-class RunningStub(RunningAgent):
-    program = ("-m", "tests.support.asked")
-
-
 class AskedAgent(RunningAgent):
     """A running agent that answers at `address`."""
-
-    program = ("-m", "tests.support.asked")
 
     def __init__(self, *argv: str, gcs_url: str = "") -> None:
         self.address = f"127.0.0.1:{free_port()}"
@@ -522,6 +516,7 @@ def test_while_uploads_fail_a_file_is_sealed_and_the_next_one_waits_for_that_rea
             spool.write("m1.json", document(1))
             agent.wait_for("upload.failed")
             sealed = agent.ask_until(lambda said: said.states == ["sealed"], FILE)
+            tried = agent.ask_until(lambda said: "upload failed" in said.first["why"], FILE)
             spool.write("m2.json", document(2))
             waiting = agent.ask(f"{DATATYPE}/{DAY}/m2.json")
             proxy.faults[0].times = 0
@@ -532,6 +527,9 @@ def test_while_uploads_fail_a_file_is_sealed_and_the_next_one_waits_for_that_rea
 
     assert (sealed.status, waiting.status) == (GOOD, GOOD)
     assert "journal" in sealed.first["evidence"]
+    assert re.search(
+        r"failed \d+ times, the last time with TransientError: .*503", tried.first["why"]
+    )
     assert waiting.states == ["waiting"]
     assert "uploads fail" in waiting.first["why"]
     assert stored["state"] == "stored"
@@ -558,19 +556,19 @@ def test_while_memory_is_full_the_next_file_waits_for_that_reason(
     assert (said.status, said.states) == (GOOD, ["waiting"])
 
 
-def test_an_agent_whose_loop_stands_still_is_said_to_be_stuck(spool: Spool, bucket: str) -> None:
-    """Before the bucket answers for the first time the loop does not run; disk and journal do."""
+def test_an_agent_that_is_not_ready_says_what_it_waits_for(spool: Spool, bucket: str) -> None:
+    """Here for the state directory of another one; disk and journal are looked at all the same."""
     spool.write("m1.json", document(1))
     with RunningAgent(*arguments(spool, bucket, *SLOW)) as first:
         first.wait_for("agent.started")
         address = f"127.0.0.1:{free_port()}"
         argv = arguments(spool, bucket, *SLOW, "-prometheusx.listen-address", address)
-        with RunningStub(*argv) as second:
+        with RunningAgent(*argv) as second:
             second.wait_for("state.in_use")
             said = why(spool, FILE, "-address", address)
 
     assert said.states == ["waiting"]
-    assert "has not answered for 5 s" in said.first["why"]
+    assert "waits for its state directory, which another agent uses" in said.first["why"]
     assert said.told("agent").startswith("NOT looked")
 
 
@@ -615,6 +613,21 @@ def test_hostile_names_are_found_and_harmless(
     assert said.states == (["rejected"] if archived else ["waiting"])
     assert all(c.isprintable() or c == "\n" for c in text), ascii(text)
     assert len([line for line in text.splitlines() if line.startswith(("WAIT", "REJ"))]) == 1
+
+
+def test_the_agent_finds_hostile_names_and_answers_with_escapes(spool: Spool, bucket: str) -> None:
+    """Bytes that are no UTF-8, markup and control characters go through HTTP and back."""
+    names = [os.fsdecode(b"\xff\x1b[2J.json"), '"><script>&name=x.json', "%2e%2e+ .json"]
+    with AskedAgent(*arguments(spool, bucket, *SLOW)) as agent:
+        for name in names:
+            spool.write(name, document(1), keep=False)
+        found = [
+            agent.ask_until(lambda said: said.states == ["rejected"], f"{DATATYPE}/{DAY}/{name}")
+            for name in names
+        ]
+
+    assert [said.first["evidence"]["reason"] for said in found] == ["name"] * 3
+    assert found[0].first["file"] == f"{DATATYPE}/{DAY}/\\xff\\x1b[2J.json"
 
 
 def test_an_unknown_file_is_unknown_and_the_answer_says_where_nobody_looked(

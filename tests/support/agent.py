@@ -67,11 +67,9 @@ def once(
 class RunningAgent:
     """An agent that runs until it is stopped; its log lines can be waited for."""
 
-    program: tuple[str, ...] = ("-m", "jostler")
-
     def __init__(self, *argv: str, gcs_url: str = "") -> None:
         self._process = subprocess.Popen(
-            [sys.executable, *self.program, *argv],
+            [sys.executable, "-m", "jostler", *argv],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=environment(gcs_url),
