@@ -345,6 +345,23 @@ def test_what_could_not_be_read_is_said(spool: Spool, bucket: str) -> None:
     assert "2 more were NOT read" in one.told("bucket")
 
 
+def test_a_request_that_fails_once_is_made_again(spool: Spool, gcs: GcsServer) -> None:
+    """And one that fails again is told of; the other indexes are read."""
+    gcs.create_bucket(bucket := f"once-{os.getpid()}")
+    for number in range(2):
+        spool.write(f"m{number}.json", document(number))
+        assert once(spool, bucket, gcs_url=gcs.url).returncode == 0
+    with FaultyServer(gcs.port) as proxy:
+        fault = Fault(status=503, method="GET", path="alt=media")
+        proxy.faults = [fault]
+        mended = why(spool, FILE, "-bucket", bucket, gcs_url=proxy.url)
+        fault.times = 100
+        broken = why(spool, FILE, "-bucket", bucket, gcs_url=proxy.url)
+
+    assert mended.states == ["stored"]
+    assert "2 could NOT be read" in broken.told("bucket")
+
+
 def test_a_bucket_that_does_not_answer_is_named_and_the_rest_is_told(
     spool: Spool, gcs: GcsServer
 ) -> None:
@@ -501,6 +518,19 @@ def test_a_bad_file_that_is_kept_is_told_of_with_its_reason(spool: Spool, bucket
 
     assert (said.status, mended.status) == (BAD, GOOD)
     assert said.first["why"].startswith("wrong-type: expected STRING")
+
+
+def test_a_bad_file_too_large_to_be_stored_is_rejected_and_kept(spool: Spool, bucket: str) -> None:
+    """Its row is a sample, its bytes are in the spool alone."""
+    argv = arguments(spool, bucket, "-bundle-age-max", "200ms", "-settle-age", "1h")
+    with AskedAgent(*argv) as agent:
+        spool.write("m1.json", b"x" * (33 << 20), keep=False)
+        agent.wait_for("bundle.stored")
+        said = agent.ask_until(lambda said: len(said.states) == 2, FILE)
+
+    assert (said.status, said.states) == (BAD, ["rejected", "kept"])
+    assert "its bytes are not stored" in said.first["next"]
+    assert said.answer["findings"][1]["why"].startswith("too-big")
 
 
 def test_while_uploads_fail_a_file_is_sealed_and_the_next_one_waits_for_that_reason(
