@@ -14,7 +14,7 @@ import time
 from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jostler import build
 from jostler.bundle import (
@@ -110,7 +110,7 @@ class Agent:
         self._storages: dict[str, Storage] = {}
         self._storages_lock = threading.Lock()
         self.questions = Questions(arrivals.wake)
-        self.board = Board(config, lambda name: reply(config, self.questions, name))
+        self.board = Board(config, self._why)
         self._reporter = Reporter(self.board, self.tally)
         self._quit_trying = threading.Event()
         self._tries = Tries(Backoff(), self._quit_trying)
@@ -402,7 +402,11 @@ class Agent:
         assert self._intake
         assert self._uploads
         doer = Doer(runs=True, holds_back=self._holds_back(), scan=self._next_scan())
-        return recall(asked, self._shelf, self._intake, doer)
+        return recall(asked, self._shelf, self._intake, doer, self.board.troubles.fared())
+
+    def _why(self, name: str) -> dict[str, Any]:
+        """Say where a file is; for any thread."""
+        return reply(self.config, self.questions, name, waits_for=self.board.waits_for)
 
     def _holds_back(self) -> str:
         """Say why no file is read at the moment; nothing if files are read."""
@@ -449,6 +453,7 @@ class Agent:
         log.info("agent.stopping", pending=self._intake.pending)
         self._shelf.seal_all(SealReason.SHUTDOWN)
         while (self._uploads.pending or self._sweeps) and not self._is_over(started_s):
+            self.questions.answer(self._recall)
             self._reporter.turned(self._now)
             self.questions.answer(self._recall)
             if self._collect() | self._sweep():

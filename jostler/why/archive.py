@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from jostler.errors import JostlerError
+from jostler.errors import JostlerError, TransientError
 from jostler.names import INDEX, REJECTED, BundleName, Day, Kind
 from jostler.why.finding import Finding, Looked, State, Value, rfc3339
 from jostler.why.rows import Row, row_of
@@ -138,7 +138,11 @@ def _indexes(asked: Asked, storage: Storage, search: Search) -> tuple[list[Bundl
 def _hits(asked: Asked, storage: Storage, name: BundleName) -> tuple[list[Hit], str]:
     """Return the rows of one index that tell of the file, and what was wrong with it."""
     try:
-        plain = zlib.decompress(storage.read(str(name)).data, wbits=zlib.MAX_WBITS | 16)
+        try:
+            data = storage.read(str(name)).data
+        except TransientError:
+            data = storage.read(str(name)).data  # of thousands of requests one may fail
+        plain = zlib.decompress(data, wbits=zlib.MAX_WBITS | 16)
     except (zlib.error, JostlerError) as exc:
         return [], f"{name}: {exc}"
     return list(_told(asked, name, plain)), ""

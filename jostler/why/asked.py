@@ -107,14 +107,23 @@ def _folders(
     """Return datatype and directory of a file in these folders."""
     if not folders:
         return "", None
-    if inside or folders[0] in datatypes:
-        return folders[0], "/".join(folders[1:])
     day = "/".join(folders[-_DAY_PARTS:])
     rest = folders[:-_DAY_PARTS]
-    try:
-        Day.parse(day)
-    except ValueError:
-        if folders[0].isdecimal():  # a Filename whose day does not exist
-            return "", "/".join(folders)
+    is_day = _is_day(day)
+    if not inside and is_day and not rest:
+        return "", day
+    if inside or folders[0] in datatypes:
         return folders[0], "/".join(folders[1:])
-    return (rest[-1] if rest else ""), day
+    if is_day:
+        return rest[-1], day
+    if folders[0].isdecimal():  # a Filename whose day does not exist
+        return "", "/".join(folders)
+    return folders[0], "/".join(folders[1:])
+
+
+def _is_day(path: str) -> bool:
+    try:
+        Day.parse(path)
+    except ValueError:
+        return False
+    return True

@@ -1,27 +1,20 @@
-"""Asking a running agent over HTTP.
+"""Asking a running agent for a file.
 
-**Invariant:** one request, no proxy, no redirect, bounded time and size; what is answered is
-checked before it is believed.
+**Invariant:** what is answered is checked before it is believed.
 """
 
 from __future__ import annotations
 
-import http.client
-import json
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
+from jostler.observe.ask import AskError, address_of, get_json
 from jostler.why.finding import Answer, Finding, Looked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-PORT = 9990
-TIMEOUT_S = 15.0
-MOST_BYTES = 16 * 1024 * 1024
-_VARIABLE = "PROMETHEUSX_LISTEN_ADDRESS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,50 +38,30 @@ class Told:
     datatypes: tuple[str, ...]
 
 
-def address_of(given: str | None, environ: Mapping[str, str]) -> str:
-    """Return where to ask, `HOST:PORT`; empty if nobody is to be asked.
+def ask(address: str | None, text: str, environ: Mapping[str, str]) -> Told | Silent:
+    """Ask an agent for a file.
+
+    Args:
+        address: as `-address` gives it; None: where the environment says; empty: nobody.
+        text: the file.
+        environ: may say where the agent listens.
 
     Raises:
-        ValueError: it is no address.
+        ValueError: the address is none.
     """
-    if given is None:
-        given = environ.get(_VARIABLE) or f":{PORT}"
-    if not given:
-        return ""
-    host, port = _split(given)
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _split(address: str) -> tuple[str, int]:
+    if not address and address is not None:
+        return Silent("no -address given")
     try:
-        parts = urlsplit(f"//{address}")
-        host, port = parts.hostname or "localhost", parts.port or PORT
-    except ValueError:
-        host = ""
-    if not host or parts.netloc != address:
-        raise ValueError(f"-address: {address!r} is not HOST:PORT")
-    return host, port
-
-
-def ask(address: str, text: str) -> Told | Silent:
-    """Ask an agent for a file."""
-    host, port = _split(address)
-    connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
+        where = "{}:{}".format(*address_of(address, environ))
+    except AskError as exc:
+        raise ValueError(str(exc)) from exc
     try:
-        connection.request("GET", f"/why.json?name={quote(os.fsencode(text), safe='')}")
-        response = connection.getresponse()
-        body = response.read(MOST_BYTES)
-    except (OSError, http.client.HTTPException) as exc:
-        why = getattr(exc, "strerror", "") or str(exc) or type(exc).__name__
-        return Silent(f"nobody answers at {address}: {why}")
-    finally:
-        connection.close()
-    if response.status != http.client.OK:
-        return Silent(f"what answers at {address} says HTTP {response.status} to /why.json")
-    try:
-        return _told(json.loads(body), address)
+        path = f"/why.json?name={quote(os.fsencode(text), safe='')}"
+        return _told(get_json(address, environ, path), where)
+    except AskError as exc:
+        return Silent(str(exc))
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
-        return Silent(f"what answers at {address} is no agent of this version: {exc!r}")
+        return Silent(f"what answers at {where} is no agent of this version: {exc!r}")
 
 
 def _told(value: dict[str, Any], address: str) -> Told:

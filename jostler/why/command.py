@@ -96,8 +96,7 @@ class Archived:
 
 
 def _everywhere(text: str, values: Mapping[str, Any]) -> Answer:
-    address = client.address_of(values["address"], os.environ)
-    told = client.ask(address, text) if address else client.Silent("no -address given")
+    told = client.ask(values["address"], text, os.environ)
     if isinstance(told, client.Told):
         asked = question.parse(text, spool=told.spool, datatypes=told.datatypes)
         found, looked = list(told.answer.findings), list(told.answer.looked)

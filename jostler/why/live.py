@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 from jostler.ages import Ages
 from jostler.why import asked as question
 from jostler.why.finding import Finding, Looked, State, Value, rfc3339, span
+from jostler.why.journal import Upload
 from jostler.why.local import Memory, look
 from jostler.why.spool import Doer, Setting, arrived, instant, on_disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jostler.bundle import Entry, OpenBundle, Shelf
+    from jostler.bundle import Entry, Fared, OpenBundle, Shelf
     from jostler.config import Config
     from jostler.intake import Intake, Left
     from jostler.why.asked import Asked
@@ -72,19 +73,31 @@ class Questions:
                 one.answer.set_result(recall(one.asked))
 
 
-def reply(config: Config, questions: Questions, name: str) -> dict[str, Any]:
+def reply(
+    config: Config, questions: Questions, name: str, *, waits_for: str = ""
+) -> dict[str, Any]:
     """Return what `/why.json?name=…` answers.
+
+    Args:
+        config: the agent's.
+        questions: that its loop answers.
+        name: that was asked for.
+        waits_for: what the agent waits for before its loop begins; empty when that turns.
 
     Raises:
         ValueError: the name names no file.
     """
     setting = Setting.of(config, Ages(config.settle_age_s, config.missed_age_s))
     asked = question.parse(name, spool=str(setting.spool), datatypes=setting.datatypes)
-    memory = questions.ask(asked, PATIENCE_S)
+    memory = None if waits_for else questions.ask(asked, PATIENCE_S)
     told = f"node {config.node}, datatypes {', '.join(setting.datatypes)}"
     looked = Looked(WHERE, True, told)
     if memory is None:
-        why = f"the agent's loop has not answered for {span(PATIENCE_S)}: it is starting, or stuck"
+        why = f"the agent's loop has not answered for {span(PATIENCE_S)}: it may be stuck"
+        if waits_for:
+            why = (
+                f"the agent has just been started, and takes no file yet: it waits for {waits_for}"
+            )
         looked = Looked(WHERE, False, f"{told}: {why}")
         memory = Memory(doer=Doer(runs=True, holds_back=why))
     answer = look(asked, setting, memory)
@@ -102,7 +115,7 @@ def reply(config: Config, questions: Questions, name: str) -> dict[str, Any]:
     return {**told_json, "looked": [looked.to_json(), *told_json["looked"]], "agent": about}
 
 
-def recall(asked: Asked, shelf: Shelf, intake: Intake, doer: Doer) -> Memory:
+def recall(asked: Asked, shelf: Shelf, intake: Intake, doer: Doer, fared: Fared) -> Memory:
     """Say what open bundles and the intake remember of a file; for the agent's own thread."""
     found = [
         _open(bundle, line, entry, shelf)
@@ -113,7 +126,19 @@ def recall(asked: Asked, shelf: Shelf, intake: Intake, doer: Doer) -> Memory:
     known = {one.file for one in found}
     found += [_sealed(path) for path in intake.held(asked.matches)[:_TOLD] if path not in known]
     found += [_left(left, intake) for left in intake.left(asked.matches)[:_TOLD]]
-    return Memory(doer=doer, findings=tuple(found), uploads={})
+    return Memory(doer=doer, findings=tuple(found), uploads=_uploads(fared))
+
+
+def _uploads(fared: Fared) -> dict[str, Upload]:
+    """Say how the uploads of bundles that are not stored yet have fared."""
+    last = {trouble.what: trouble for trouble in fared.troubles}
+    newest = fared.troubles[-1] if fared.troubles else None
+    uploads = {}
+    for name, tries in fared.tries.items():
+        trouble = last.get(name, newest)  # it may be the index, or the journal, that failed
+        told = f"{trouble.kind}: {trouble.text}" if trouble else "an error that is forgotten"
+        uploads[name] = Upload(tries, told)
+    return uploads
 
 
 def _open(bundle: OpenBundle, line: int, entry: Entry, shelf: Shelf) -> Finding:

@@ -69,7 +69,10 @@ def why(spool: Spool, *argv: str, gcs_url: str = "") -> Said:
 
 @pytest.fixture
 def spool(tmp_path: Path) -> Spool:
-    return Spool(tmp_path / "spool")
+    """Have the day's directory from the start: in a new one a file may be met without its event."""
+    made = Spool(tmp_path / "spool")
+    (made.experiment / DATATYPE / DAY).mkdir(parents=True)
+    return made
 
 
 @pytest.fixture
@@ -291,6 +294,24 @@ def test_the_go_agent_files_by_the_clock_so_later_days_can_be_searched(
     assert why(spool, FILE, "-bucket", bucket, "-days", "2").states == ["stored"]
 
 
+def test_the_indexes_of_one_node_can_be_read_alone_and_the_newest_come_first(
+    spool: Spool, bucket: str
+) -> None:
+    """With -most 1 only the newest index is read; -node leaves out the others."""
+    for number in range(2):
+        spool.write(f"m{number}.json", document(number))
+        assert once(spool, bucket, "-node-name", f"n{number}").returncode == 0
+
+    newest = why(spool, FILE, "-bucket", bucket, "-most", "1")
+    other = why(spool, FILE, "-bucket", bucket, "-node", "n0")
+
+    assert newest.states == ["stored"]
+    assert newest.first["evidence"]["node"] == "n1"
+    assert other.states == []
+    assert "1 index objects" in other.told("bucket")
+    assert "of node n0 alone" in other.told("bucket")
+
+
 def test_a_bundle_that_was_removed_from_the_bucket_is_missing(spool: Spool, bucket: str) -> None:
     """Its index alone is no proof."""
     spool.write("m1.json", document(1))
@@ -322,6 +343,23 @@ def test_what_could_not_be_read_is_said(spool: Spool, bucket: str) -> None:
     assert "1 objects there are no index" in all_of_them
     assert one.status == UNKNOWN
     assert "2 more were NOT read" in one.told("bucket")
+
+
+def test_a_request_that_fails_once_is_made_again(spool: Spool, gcs: GcsServer) -> None:
+    """And one that fails again is told of; the other indexes are read."""
+    gcs.create_bucket(bucket := f"once-{os.getpid()}")
+    for number in range(2):
+        spool.write(f"m{number}.json", document(number))
+        assert once(spool, bucket, gcs_url=gcs.url).returncode == 0
+    with FaultyServer(gcs.port) as proxy:
+        fault = Fault(status=503, method="GET", path="alt=media")
+        proxy.faults = [fault]
+        mended = why(spool, FILE, "-bucket", bucket, gcs_url=proxy.url)
+        fault.times = 100
+        broken = why(spool, FILE, "-bucket", bucket, gcs_url=proxy.url)
+
+    assert mended.states == ["stored"]
+    assert "2 could NOT be read" in broken.told("bucket")
 
 
 def test_a_bucket_that_does_not_answer_is_named_and_the_rest_is_told(
@@ -448,7 +486,6 @@ def test_an_open_file_is_told_by_the_agent_with_what_will_seal_its_bundle(
 def test_a_file_that_nobody_has_closed_waits_for_a_scan(spool: Spool, bucket: str) -> None:
     """The agent says for how long at the most."""
     path = spool.experiment / FILE
-    path.parent.mkdir(parents=True)
     with AskedAgent(*arguments(spool, bucket, *SLOW)) as agent, path.open("wb") as file:
         file.write(document(1))
         file.flush()
@@ -483,6 +520,19 @@ def test_a_bad_file_that_is_kept_is_told_of_with_its_reason(spool: Spool, bucket
     assert said.first["why"].startswith("wrong-type: expected STRING")
 
 
+def test_a_bad_file_too_large_to_be_stored_is_rejected_and_kept(spool: Spool, bucket: str) -> None:
+    """Its row is a sample, its bytes are in the spool alone."""
+    argv = arguments(spool, bucket, "-bundle-age-max", "200ms", "-settle-age", "1h")
+    with AskedAgent(*argv) as agent:
+        spool.write("m1.json", b"x" * (33 << 20), keep=False)
+        agent.wait_for("bundle.stored")
+        said = agent.ask_until(lambda said: len(said.states) == 2, FILE)
+
+    assert (said.status, said.states) == (BAD, ["rejected", "kept"])
+    assert "its bytes are not stored" in said.first["next"]
+    assert said.answer["findings"][1]["why"].startswith("too-big")
+
+
 def test_while_uploads_fail_a_file_is_sealed_and_the_next_one_waits_for_that_reason(
     spool: Spool, gcs: GcsServer
 ) -> None:
@@ -496,6 +546,7 @@ def test_while_uploads_fail_a_file_is_sealed_and_the_next_one_waits_for_that_rea
             spool.write("m1.json", document(1))
             agent.wait_for("upload.failed")
             sealed = agent.ask_until(lambda said: said.states == ["sealed"], FILE)
+            tried = agent.ask_until(lambda said: "upload failed" in said.first["why"], FILE)
             spool.write("m2.json", document(2))
             waiting = agent.ask(f"{DATATYPE}/{DAY}/m2.json")
             proxy.faults[0].times = 0
@@ -506,6 +557,9 @@ def test_while_uploads_fail_a_file_is_sealed_and_the_next_one_waits_for_that_rea
 
     assert (sealed.status, waiting.status) == (GOOD, GOOD)
     assert "journal" in sealed.first["evidence"]
+    assert re.search(
+        r"failed \d+ times, the last time with TransientError: .*503", tried.first["why"]
+    )
     assert waiting.states == ["waiting"]
     assert "uploads fail" in waiting.first["why"]
     assert stored["state"] == "stored"
@@ -532,8 +586,8 @@ def test_while_memory_is_full_the_next_file_waits_for_that_reason(
     assert (said.status, said.states) == (GOOD, ["waiting"])
 
 
-def test_an_agent_whose_loop_stands_still_is_said_to_be_stuck(spool: Spool, bucket: str) -> None:
-    """Before the bucket answers for the first time the loop does not run; disk and journal do."""
+def test_an_agent_that_is_not_ready_says_what_it_waits_for(spool: Spool, bucket: str) -> None:
+    """Here for the state directory of another one; disk and journal are looked at all the same."""
     spool.write("m1.json", document(1))
     with RunningAgent(*arguments(spool, bucket, *SLOW)) as first:
         first.wait_for("agent.started")
@@ -544,7 +598,7 @@ def test_an_agent_whose_loop_stands_still_is_said_to_be_stuck(spool: Spool, buck
             said = why(spool, FILE, "-address", address)
 
     assert said.states == ["waiting"]
-    assert "has not answered for 5 s" in said.first["why"]
+    assert "waits for its state directory, which another agent uses" in said.first["why"]
     assert said.told("agent").startswith("NOT looked")
 
 
@@ -589,6 +643,21 @@ def test_hostile_names_are_found_and_harmless(
     assert said.states == (["rejected"] if archived else ["waiting"])
     assert all(c.isprintable() or c == "\n" for c in text), ascii(text)
     assert len([line for line in text.splitlines() if line.startswith(("WAIT", "REJ"))]) == 1
+
+
+def test_the_agent_finds_hostile_names_and_answers_with_escapes(spool: Spool, bucket: str) -> None:
+    """Bytes that are no UTF-8, markup and control characters go through HTTP and back."""
+    names = [os.fsdecode(b"\xff\x1b[2J.json"), '"><script>&name=x.json', "%2e%2e+ .json"]
+    with AskedAgent(*arguments(spool, bucket, *SLOW)) as agent:
+        for name in names:
+            spool.write(name, document(1), keep=False)
+        found = [
+            agent.ask_until(lambda said: said.states == ["rejected"], f"{DATATYPE}/{DAY}/{name}")
+            for name in names
+        ]
+
+    assert [said.first["evidence"]["reason"] for said in found] == ["name"] * 3
+    assert found[0].first["file"] == f"{DATATYPE}/{DAY}/\\xff\\x1b[2J.json"
 
 
 def test_an_unknown_file_is_unknown_and_the_answer_says_where_nobody_looked(
