@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from jostler.cli import configure, parse_flags
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from jostler.config import Config
 
 ROOT = Path(__file__).parents[2]
 K8S = ROOT / "k8s"
@@ -86,3 +90,18 @@ def environment(container: Doc, docs: list[Doc]) -> dict[str, str]:
     return found | {
         variable["name"]: variable.get("value", "downward") for variable in container.get("env", ())
     }
+
+
+def overlay(name: str) -> list[Doc]:
+    """Build an overlay."""
+    return built(K8S / "overlays" / name)
+
+
+def agent_config(docs: list[Doc]) -> Config:
+    """Parse the agent's flags and variables as the agent does."""
+    pod = one(docs, "DaemonSet")["spec"]["template"]["spec"]
+    agent = containers(pod)["jostler"]
+    return configure(
+        parse_flags(agent.get("args", []), environment(agent, docs)),
+        lambda path: pytest.fail(f"reads {path}"),
+    )
