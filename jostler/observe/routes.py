@@ -29,6 +29,7 @@ STILL_MAX_S = 120.0
 def routes(board: Board) -> Routes:
     """Return the routes over one agent's board."""
     return {
+        "/": lambda _: _page(board),
         "/healthz": lambda _: _healthz(board),
         "/startupz": lambda _: _probe(ok=True, text="started: what is written now is noticed"),
         "/readyz": lambda _: _probe(
@@ -38,6 +39,13 @@ def routes(board: Board) -> Routes:
         "/status.json": lambda _: _json(document(board)),
         "/why.json": lambda query: _why(board, query),
     }
+
+
+def _page(board: Board) -> Reply:
+    from jostler.observe import page  # noqa: PLC0415 - nobody pays for it who does not look
+
+    body = page.render(document(board))
+    return Reply(body, page.CONTENT_TYPE, policy=page.CONTENT_SECURITY_POLICY)
 
 
 def _healthz(board: Board) -> Reply:

@@ -1,0 +1,98 @@
+"""Markup that cannot be forged: elements are made by `tag`, and every plain string in them is text.
+
+**Invariant:** only `tag`, `join` and `asset` make `Html`, and what is not `Html` is escaped, with
+characters that do not show (controls, bidirectional overrides, lone surrogates) spelt out.
+
+Pure: no I/O, no clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_EMPTY_ELEMENTS = frozenset({"meta", "link", "rect", "line", "path", "br"})
+
+
+@dataclass(frozen=True, slots=True)
+class Html:
+    """Markup, as opposed to text."""
+
+    markup: str
+
+    def __bool__(self) -> bool:
+        """Whether there is any markup."""
+        return bool(self.markup)
+
+
+Content = Html | str | int | None
+Attribute = str | int | float | bool | None
+NOTHING = Html("")
+
+
+def visible(text: str) -> str:
+    r"""Spell out each character that a reader would not see, or that would move others.
+
+    Printable text is returned as it is; others become `\t`, `\x1b`, `\u202e`, `\ud800` and alike.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _spelt(char) for char in text)
+
+
+def _spelt(char: str) -> str:
+    return ascii(char)[1:-1]
+
+
+def tag(name: str, /, *children: Content, **attributes: Attribute) -> Html:
+    """Make an element.
+
+    Args:
+        name: of the element; ours, never from data.
+        children: markup, text to be escaped, or None for nothing.
+        attributes: named as in HTML, with `_` for `-` and one `_` after a Python keyword; None
+            and False leave one out, True gives it no value.
+    """
+    parts = ["<", name]
+    for key, value in attributes.items():
+        if value is None or value is False:
+            continue
+        parts.append(f" {key.rstrip('_').replace('_', '-')}")
+        if value is not True:
+            parts.append(f'="{_text(str(value))}"')
+    parts.append(">")
+    if name not in _EMPTY_ELEMENTS:
+        parts.append(join(children).markup)
+    if name not in _EMPTY_ELEMENTS or name in {"rect", "line", "path"}:
+        parts.append(f"</{name}>")
+    return Html("".join(parts))
+
+
+def join(children: Iterable[Content]) -> Html:
+    """Put markup and text one after another."""
+    return Html("".join(_one(child) for child in children))
+
+
+def asset(name: str, content: str) -> Html:
+    """Make a script or style of our own; its text is what the content security policy hashes.
+
+    Args:
+        name: `script` or `style`.
+        content: which must not hold the element's end tag; ours, never from data.
+    """
+    assert f"</{name}" not in content
+    return Html(f"<{name}>{content}</{name}>")
+
+
+def _one(child: Content) -> str:
+    if child is None:
+        return ""
+    return child.markup if isinstance(child, Html) else _text(str(child))
+
+
+def _text(text: str) -> str:
+    return escape(visible(text))

@@ -1,0 +1,102 @@
+"""Numbers, sizes, durations and instants as a person reads them.
+
+**Invariant:** any value gives some text; what is missing or is no number gives a dash, and an
+instant that cannot be read is shown as it came.
+
+Pure: the present is an argument.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+DASH = "–"  # noqa: RUF001 - a dash is meant
+MINUTE_S = 60
+HOUR_S = 60 * MINUTE_S
+DAY_S = 24 * HOUR_S
+KIB = 1024
+_LARGE = 100
+_SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
+_FEW_S = 9.5
+_SECOND_PARTS = ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "min"), (1, "s"))
+
+
+def number(value: object) -> float | None:
+    """Return a finite number, or None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def count(value: object) -> str:
+    """Write a count with its thousands apart; a fraction keeps one or two digits below ten."""
+    known = number(value)
+    if known is None:
+        return DASH
+    if known == int(known) or known >= _LARGE:
+        return f"{round(known):,}"
+    return f"{known:.3g}"
+
+
+def counted(value: object, noun: str) -> str:
+    """Write a count and what is counted; `noun` is regular: `file` gives `files`."""
+    return f"{count(value)} {noun}" if value == 1 else f"{count(value)} {noun}s"
+
+
+def size(value: object) -> str:
+    """Write a number of bytes."""
+    known = number(value)
+    if known is None:
+        return DASH
+    power = 0
+    while abs(known) >= KIB and power < len(_SIZES) - 1:
+        known /= KIB
+        power += 1
+    digits = 0 if power == 0 or abs(known) >= _LARGE else 1
+    return f"{known:.{digits}f} {_SIZES[power]}"
+
+
+def duration(seconds: object) -> str:
+    """Write seconds as their two largest units: `0.9 s`, `8 min 48 s`, `3 d 4 h`."""
+    known = number(seconds)
+    if known is None:
+        return DASH
+    if known < MINUTE_S:
+        return f"{max(0.0, round(known, 2)):.2g} s" if known < _FEW_S else f"{int(known)} s"
+    left = int(known)
+    said: list[str] = []
+    for length, unit in _SECOND_PARTS:
+        amount, rest = divmod(left, length)
+        if amount:
+            said.append(f"{amount:,} {unit}")
+            left = rest
+        if len(said) == 2 or (said and not amount):  # noqa: PLR2004 - two units are enough
+            break
+    return " ".join(said)
+
+
+def instant(value: object) -> datetime | None:
+    """Read an RFC 3339 instant; None for anything else."""
+    if not isinstance(value, str):
+        return None
+    try:
+        read = datetime.fromisoformat(value)
+        return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def ago(then: datetime, now: datetime) -> str:
+    """Say how long before or after `now` an instant is."""
+    seconds = (now - then).total_seconds()
+    if abs(seconds) < 1:
+        return "now"
+    if seconds < 0:
+        return f"in {duration(math.ceil(-seconds))}"
+    return f"{duration(math.floor(seconds))} ago"
+
+
+def clock(then: datetime, now: datetime) -> str:
+    """Write the time of day in UTC, with the day when it is another."""
+    return f"{then:%H:%M:%S}" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M:%S}"
