@@ -37,7 +37,7 @@ class Browser:
         self.driver.set_page_load_timeout(60)
         self.driver.set_script_timeout(60)
 
-    def command(self, name: str, **parameters: Any) -> Any:
+    def command(self, name: str, **parameters: Any) -> Any:  # noqa: ANN401 - JSON
         """Send a DevTools command."""
         return self.driver.execute_cdp_cmd(name, parameters)
 
@@ -62,7 +62,7 @@ class Browser:
             mobile=width <= PHONE[0],
         )
 
-    def run(self, script: str, *arguments: object) -> Any:
+    def run(self, script: str, *arguments: object) -> Any:  # noqa: ANN401 - JSON
         """Run a function body in the page and return what it returns."""
         return self.driver.execute_script(script, *arguments)
 
