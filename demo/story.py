@@ -94,7 +94,7 @@ class Story:
             *("-datatype", ",".join(DATATYPES), "-local-data-dir", str(self._spool)),
             *("-bundle-size-max", "200KB", "-bundle-age-max", "2s", "-upload-concurrency", "2"),
             *("-settle-age", "500ms", "-missed-age", "1s", "-missed-interval", "1s"),
-            *("-log-format", "json"),
+            *("-log-format", "json", "-prometheusx.listen-address", "127.0.0.1:0"),
         )
         until = time.monotonic() + EMPTY_S
         while not agent.events("agent.started"):

@@ -73,6 +73,7 @@ def asked(agent: RunningAgent) -> Asked:
 def test_every_series_is_there_from_the_start_and_counts(tmp_path: Path) -> None:
     """For each datatype and each reason; promtool, where it is installed, finds no fault."""
     spool = Spool(tmp_path / "spool", "foo1", "bar1")
+    (spool.experiment / "foo1" / DAY).mkdir(parents=True)  # a scan would take the bad file later
     argv = arguments(spool, (tmp_path / "bucket").as_uri(), *LISTEN, "-bundle-age-max", "500ms")
     with RunningAgent(*argv) as agent:
         ask = asked(agent)
