@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
@@ -121,6 +122,8 @@ class Processes:
             if not name.startswith(("JOSTLER_LOAD_", "STORAGE_", "BIGQUERY_"))
         }
         self._started: list[Process] = []
+        # Signals interrupt the main thread alone: a process is never started and not remembered.
+        self._starter = ThreadPoolExecutor(1)
 
     def set(self, **variables: str) -> None:
         """Set environment variables of the processes that are started from now on."""
@@ -128,7 +131,10 @@ class Processes:
 
     def start(self, name: str, *argv: str) -> Process:
         """Start a program; its output goes to `<name>.log`."""
-        process = Process(name, list(argv), self._logs / f"{name}.log", self._environ)
+        return self._starter.submit(self._start, name, list(argv)).result()
+
+    def _start(self, name: str, argv: list[str]) -> Process:
+        process = Process(name, argv, self._logs / f"{name}.log", self._environ)
         self._started.append(process)
         return process
 
@@ -145,6 +151,7 @@ class Processes:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._starter.shutdown()
         for process in reversed(self._started):
             process.stop()
 
