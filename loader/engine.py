@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
+    from pyspark import Accumulator
     from pyspark.sql import DataFrame, Row, SparkSession
 
     from jostler.schema import Fields
@@ -27,7 +28,14 @@ if TYPE_CHECKING:
     from loader.wave import Verified, Wave
 
 
-def run(spark: SparkSession, wave: Wave, *, max_bad: float, patience_s: float) -> None:
+def run(
+    spark: SparkSession,
+    wave: Wave,
+    *,
+    max_bad: float,
+    patience_s: float,
+    counted: Accumulator[int] | None = None,
+) -> None:
     """Verify the days of a wave, and write again what is dirty of those that will be loaded.
 
     Args:
@@ -35,10 +43,11 @@ def run(spark: SparkSession, wave: Wave, *, max_bad: float, patience_s: float) -
         wave: its days are filled in.
         max_bad: a day with a larger part of bad rows is not loaded.
         patience_s: how long a request to a bucket is tried again.
+        counted: is told of the rows verified, whenever a task has ended.
     """
     cores = spark.sparkContext.defaultParallelism
     groups = wave.groups(cores)
-    rows = steps.marked(find(spark, groups, wave.tables, patience_s)).persist()
+    rows = steps.marked(find(spark, groups, wave.tables, patience_s, counted)).persist()
     try:
         bundles = steps.per_bundle(rows).collect()
         for bundle in bundles:
@@ -53,14 +62,21 @@ def run(spark: SparkSession, wave: Wave, *, max_bad: float, patience_s: float) -
 
 
 def find(
-    spark: SparkSession, groups: list[list[Task]], tables: tuple[Fields, ...], patience_s: float
+    spark: SparkSession,
+    groups: list[list[Task]],
+    tables: tuple[Fields, ...],
+    patience_s: float,
+    counted: Accumulator[int] | None = None,
 ) -> DataFrame:
     """Read the bundles of each group in a task of its own; the columns are `findings.DDL`."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from verified(groups[number], tables, patience_s)
+                for found in verified(groups[number], tables, patience_s):
+                    if counted is not None:
+                        counted.add(found.num_rows)
+                    yield found
 
     return spark.range(0, len(groups), 1, len(groups)).mapInArrow(task, DDL)
 

@@ -188,12 +188,14 @@ class Loader:
         wave = Wave.of(days, self._fields(), self._run.place)
         total = sum(day.size_bytes for day in days)
         try:
-            with self._tell.progress(spark, f"{len(days)} days", total):
+            counted = spark.sparkContext.accumulator(0)
+            with self._tell.progress(spark, f"{len(days)} days", total, counted):
                 engine.run(
                     spark,
                     wave,
                     max_bad=self._options.max_bad_fraction,
                     patience_s=self._options.patience_s,
+                    counted=counted,
                 )
         except Exception as exc:  # noqa: BLE001 - Py4J's, Spark's and Python's have no common base
             if len(days) > 1:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pyspark import Accumulator
     from pyspark.sql import SparkSession
 
 TICK_S = 0.5
@@ -76,13 +77,22 @@ class Tell:
             self.result("  ".join(cells).rstrip())
 
     @contextmanager
-    def progress(self, spark: SparkSession, what: str, size_bytes: int) -> Iterator[None]:
-        """Show on a terminal how far Spark is with objects of this size together."""
+    def progress(
+        self, spark: SparkSession, what: str, size_bytes: int, counted: Accumulator[int]
+    ) -> Iterator[None]:
+        """Show on a terminal how far Spark is with objects of this size together.
+
+        Args:
+            spark: the session.
+            what: is being verified.
+            size_bytes: of the objects.
+            counted: rows verified so far.
+        """
         if not self._live:
             yield
             return
         stop = threading.Event()
-        arguments = (spark, what, size_bytes, stop)
+        arguments = (spark, what, size_bytes, counted, stop)
         thread = threading.Thread(target=self._follow, args=arguments, name="progress")
         thread.start()
         try:
@@ -93,7 +103,12 @@ class Tell:
             self._write("\r\x1b[K")
 
     def _follow(
-        self, spark: SparkSession, what: str, size_bytes: int, stop: threading.Event
+        self,
+        spark: SparkSession,
+        what: str,
+        size_bytes: int,
+        counted: Accumulator[int],
+        stop: threading.Event,
     ) -> None:
         began = time.monotonic()
         while not stop.wait(TICK_S):
@@ -106,11 +121,24 @@ class Tell:
             if not total:
                 continue
             spent, part = time.monotonic() - began, done / total
-            speed = size_bytes * part / spent
-            left = f", {spent / part * (1 - part):.0f} s left" if part else ""
-            filled = round(part * 20)
-            bar = "#" * filled + "." * (20 - filled)
-            self._write(f"\r\x1b[K{what} [{bar}] {part:.0%} {size(speed)}/s packed{left}")
+            self._write("\r\x1b[K" + bar(what, part, spent, size_bytes, counted.value))
+
+
+def bar(what: str, part: float, spent_s: float, size_bytes: int, rows: int) -> str:
+    """Write one line of progress.
+
+    Args:
+        what: is being done.
+        part: of it that is done, 0 to 1.
+        spent_s: seconds so far.
+        size_bytes: of the whole.
+        rows: done.
+    """
+    filled = round(part * 20)
+    drawn = "#" * filled + "." * (20 - filled)
+    left = f", {spent_s / part * (1 - part):.0f} s left" if part else ""
+    speed = f"{rows / spent_s:,.0f} rows/s, {size(size_bytes * part / spent_s)}/s packed"
+    return f"{what} [{drawn}] {part:.0%} {speed}{left}"
 
 
 def size(count: float) -> str:

@@ -51,12 +51,14 @@ class FaultyServer:
         port: where the proxy listens.
         faults: tried in order; the first that fits is used up by one.
         seen: requests so far as `METHOD path`.
+        bodies: what they sent, in the same order.
     """
 
     upstream_port: int
     port: int = field(default_factory=free_port)
     faults: list[Fault] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.url = f"http://127.0.0.1:{self.port}"
@@ -67,10 +69,11 @@ class FaultyServer:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self._thread.start()
 
-    def fault_for(self, method: str, path: str) -> Fault | None:
+    def fault_for(self, method: str, path: str, body: bytes) -> Fault | None:
         """Take the fault that a request meets, if any."""
         with self._lock:
             self.seen.append(f"{method} {path}")
+            self.bodies.append(body)
             for fault in self.faults:
                 meant = fault.method in {"", method} and fault.path in path
                 if fault.times and meant:
@@ -110,7 +113,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def handle_any(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        fault = self.proxy.fault_for(self.command, self.path)
+        fault = self.proxy.fault_for(self.command, self.path, body)
         if fault and fault.delay_s:
             time.sleep(fault.delay_s)
         if fault and not fault.after and (fault.status or not fault.delay_s):

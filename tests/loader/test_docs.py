@@ -1,0 +1,55 @@
+"""docs/loader.md lists what the code has, and no more."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from loader.meta import LOADS_FIELDS, REJECT_FIELDS
+from loader.options import HELP
+from loader.plan import Status
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/loader.md").read_text()
+
+
+def rows(heading: str) -> list[list[str]]:
+    """Return the cells below a heading's first table's head."""
+    section = PAGE.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    table = re.search(r"(?:^\|.*\n)+", section, re.MULTILINE)
+    assert table
+    return [[c.strip() for c in line.strip("|").split("|")] for line in table[0].splitlines()[2:]]
+
+
+def test_each_option_is_described_with_its_default() -> None:
+    """And no other."""
+    described = {row[0].strip("`-"): row[1].strip("`") for row in rows("Options")}
+    assert set(described) == {name for name, *_ in HELP}
+    for name, _, default, _ in HELP:
+        if default:
+            assert described[name] == default
+
+
+def test_each_column_is_described_as_the_table_has_it() -> None:
+    """In the same order: the text is also the column's description in BigQuery."""
+    for heading, fields in (("The ledger", LOADS_FIELDS), ("The rejects", REJECT_FIELDS)):
+        told = [(row[0].strip("`"), row[1], row[2]) for row in rows(heading)]
+        assert told == [(field.name, field.type, field.description) for field in fields]
+
+
+def test_each_event_is_described() -> None:
+    """Those of days are made of the status."""
+    trees = [ast.parse(path.read_text()) for path in (ROOT / "loader").glob("*.py")]
+    made = {
+        str(call.args[0].value)
+        for tree in trees
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "event"
+        and call.args
+        and isinstance(call.args[0], ast.Constant)
+    }
+    made |= {f"day.{status}" for status in Status}
+    assert {row[0].strip("`") for row in rows("Log events")} == made
