@@ -54,7 +54,7 @@ def test_containers_may_do_as_little_as_possible(name: str) -> None:
 
 @pytest.mark.parametrize("name", OVERLAYS)
 def test_memory_is_bounded_above_what_was_measured(name: str) -> None:
-    """99 MiB was the highest peak of bench.agent without metrics; the limit is computed from it."""
+    """99 MiB was the highest peak of bench.agent, and metrics take 7 more."""
     docs = overlay(name)
     pod = one(docs, "DaemonSet")["spec"]["template"]["spec"]
     resources = containers(pod)["jostler"]["resources"]
