@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 from datetime import date
@@ -60,9 +61,9 @@ def test_every_document_is_valid_with_all_components(with_components: list[Doc])
     """The Spark operator's resource takes the place of the CronJob."""
     for doc in with_components:
         check(doc)
-    kinds = [doc["kind"] for doc in with_components]
-    assert "ScheduledSparkApplication" in kinds
-    assert "CronJob" not in kinds
+    found = {(doc["kind"], doc["metadata"]["name"]) for doc in with_components}
+    assert ("ScheduledSparkApplication", "jostler-load") in found
+    assert ("CronJob", "jostler-load") not in found
 
 
 @pytest.mark.parametrize(
@@ -149,7 +150,7 @@ def test_executors_run_the_drivers_image(name: str) -> None:
 def test_the_operators_job_runs_the_same_image(with_components: list[Doc]) -> None:
     """With the options that the CronJob would have."""
     application = one(with_components, "ScheduledSparkApplication")["spec"]
-    cron = one(built(K8S / "base/loader"), "CronJob")["spec"]
+    cron = one(built(K8S / "base/loader"), "CronJob", "jostler-load")["spec"]
     driver = containers(cron["jobTemplate"]["spec"]["template"]["spec"])["driver"]
     images = yaml.safe_load((K8S / "overlays/sandbox/kustomization.yaml").read_text())["images"]
     (image,) = [f"{i['newName']}:{i['newTag']}" for i in images if i["name"] == driver["image"]]
@@ -224,5 +225,21 @@ def test_overlays_share_nothing_that_must_differ() -> None:
 
 def test_the_sample_datatype_is_the_examples() -> None:
     """There are two copies, for kustomize reads only what lies below it."""
-    copy = K8S / "base/agent/datatypes/speed1.json"
-    assert copy.read_bytes() == (ROOT / "examples/speed1.json").read_bytes()
+    ours = K8S / "base/agent/datatypes/speed1.json"
+    assert ours.read_bytes() == (ROOT / "examples/speed1.json").read_bytes()
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_the_comparison_runs_as_the_loader_does(name: str) -> None:
+    """Same command, image, identity and limits; it only compares, and other hours."""
+    docs = overlay(name)
+    found = copy.deepcopy(dict(pods(docs)))
+    load, verify = found["CronJob/jostler-load"], found["CronJob/jostler-verify"]
+    (driver,), (comparer,) = load.pop("containers"), verify.pop("containers")
+    assert load == verify
+    mine, theirs = environment(comparer, docs), environment(driver, docs)
+    assert mine | theirs | {"JOSTLER_LOAD_PERIOD": ""} == mine | {"JOSTLER_LOAD_PERIOD": ""}
+    assert parse([], mine, date(2026, 1, 2)).verify_only
+    for container in (driver, comparer):
+        container.pop("env")
+    assert driver == comparer
