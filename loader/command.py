@@ -77,12 +77,12 @@ def _measure(
         spent_s=spent_s,
     )
     registry = metrics.of_load(facts, metrics.last_success_s(options.metrics))
-    _leave(options.metrics, registry, "jostler-load", tell)
+    _leave(options.metrics, registry, tell, job="jostler-load", period=options.period)
 
 
-def _leave(url: str, registry: CollectorRegistry, job: str, tell: Tell) -> None:
+def _leave(url: str, registry: CollectorRegistry, tell: Tell, **group: str) -> None:
     try:
-        metrics.write(url, registry, job)
+        metrics.write(url, registry, **group)
     except OSError as exc:
         tell.event("metrics.not_written", "warning", url=url, error=str(exc))
 
@@ -125,7 +125,7 @@ def _verify_only(loader: Loader, options: Options, tell: Tell) -> int:
     )
     if options.metrics:
         registry = metrics.of_comparison(len(found.differences))
-        _leave(options.metrics, registry, "jostler-verify", tell)
+        _leave(options.metrics, registry, tell, job="jostler-verify")
     return 1 if found.differences or problems else 0
 
 

@@ -105,14 +105,20 @@ def last_success_s(url: str) -> float | None:
     return float(found[1]) if found else 0.0
 
 
-def write(url: str, registry: CollectorRegistry, job: str) -> None:
+def write(url: str, registry: CollectorRegistry, **group: str) -> None:
     """Leave metrics at `file:///…` or at a push gateway; in both cases all at once.
+
+    Args:
+        url: of file or gateway.
+        registry: the metrics.
+        group: labels by which the gateway tells runs of different kinds apart; `job` is one.
 
     Raises:
         OSError: it could not be done.
     """
     if not url.startswith("file://"):
-        pushadd_to_gateway(url, job=job, registry=registry, timeout=TIMEOUT_S)
+        job = group.pop("job")
+        pushadd_to_gateway(url, job, registry, grouping_key=group, timeout=TIMEOUT_S)
         return
     path = _path(url)
     new = path.with_name(f".{path.name}.{os.getpid()}")

@@ -230,16 +230,25 @@ def test_the_sample_datatype_is_the_examples() -> None:
 
 
 @pytest.mark.parametrize("name", OVERLAYS)
-def test_the_comparison_runs_as_the_loader_does(name: str) -> None:
-    """Same command, image, identity and limits; it only compares, and other hours."""
+def test_the_other_jobs_run_as_the_hourly_one_does(name: str) -> None:
+    """Same command, image, identity and limits; one looks further back, one only compares."""
     docs = overlay(name)
     found = copy.deepcopy(dict(pods(docs)))
-    load, verify = found["CronJob/jostler-load"], found["CronJob/jostler-verify"]
-    (driver,), (comparer,) = load.pop("containers"), verify.pop("containers")
-    assert load == verify
-    mine, theirs = environment(comparer, docs), environment(driver, docs)
-    assert mine | theirs | {"JOSTLER_LOAD_PERIOD": ""} == mine | {"JOSTLER_LOAD_PERIOD": ""}
-    assert parse([], mine, date(2026, 1, 2)).verify_only
-    for container in (driver, comparer):
+    today = date(2026, 3, 15)
+    hourly = found["CronJob/jostler-load"]
+    (driver,) = hourly.pop("containers")
+    windows = [parse([], environment(driver, docs), today).window]
+    driver.pop("env")
+    for job in ("jostler-load-late", "jostler-verify"):
+        other = found[f"CronJob/{job}"]
+        (container,) = other.pop("containers")
+        assert other == hourly
+        options = parse([], environment(container, docs), today)
+        assert options.verify_only == (job == "jostler-verify")
+        windows.append(options.window)
         container.pop("env")
-    assert driver == comparer
+        assert container == driver
+    now, late, compared = windows
+    assert now.start < today < now.end, "today's data is loaded today"
+    assert late.end == now.start, "no day is in neither"
+    assert compared == now

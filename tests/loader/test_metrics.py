@@ -128,7 +128,7 @@ def test_metrics_go_to_a_push_gateway(stored: World, gateway: Gateway) -> None:
     ran = stored.load("--metrics", gateway.url, "--verify-only")
 
     (load, verify) = gateway.pushed
-    assert load[:2] == ("POST", "/metrics/job/jostler-load")
+    assert load[:2] == ("POST", "/metrics/job/jostler-load/period/everything")
     assert "jostler_load_success_timestamp_seconds" in load[2]
     assert verify[:2] == ("POST", "/metrics/job/jostler-verify")
     differences = 'jostler_load_count_differences{datatype="all",experiment="all"}'
