@@ -42,7 +42,7 @@ k8s-tools: $(READY) # kubectl and promtool, for tests/k8s
 	  && dpkg-deb -x prometheus_*.deb . && mv usr/bin/promtool "$(CURDIR)/$(BIN)/" && rm -r "$$dir"; } \
 	  || { echo "the tests of k8s/ need promtool: it is part of Prometheus"; exit 1; }
 
-k8s-check: k8s-tools ## build and check the manifests, the alerts and the dashboard alone
+k8s-check: java k8s-tools ## build and check the manifests, the alerts and the dashboard alone
 	$(BIN)/python -m pytest tests/k8s
 
 check: java k8s-tools lint types test ## lint, format check, strict types, all tests with branch coverage

@@ -8,11 +8,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from loader import metrics
+from loader.errors import LoaderError
 from loader.plan import Status
 from loader.run import Loader
 from loader.tell import Tell, size
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
     from loader.options import Options
     from loader.record import Outcome
 
@@ -29,20 +33,58 @@ def command(options: Options) -> int:
         if options.dry_run:
             return _dry_run(loader, options, tell)
         if options.verify_only:
-            return _verify_only(loader, tell)
-        return _load(loader, tell)
+            return _verify_only(loader, options, tell)
+        return _load(loader, options, tell)
     finally:
         loader.close()
 
 
-def _load(loader: Loader, tell: Tell) -> int:
+def _load(loader: Loader, options: Options, tell: Tell) -> int:
     """Load what is due; say what became of it."""
     began = time.monotonic()
-    outcomes = loader.run()
+    try:
+        outcomes = loader.run()
+    except LoaderError:
+        _measure(loader, options, tell, [], time.monotonic() - began, well=False)
+        raise
     problems = loader.planner.problems
-    _summary(outcomes, problems, tell, time.monotonic() - began)
+    spent_s = time.monotonic() - began
+    _summary(outcomes, problems, tell, spent_s)
     good = {Status.SUCCESS, Status.SKIPPED}
-    return 0 if not problems and all(o.status in good for o in outcomes) else 1
+    well = not problems and all(o.status in good for o in outcomes)
+    _measure(loader, options, tell, outcomes, spent_s, well=well)
+    return 0 if well else 1
+
+
+def _measure(
+    loader: Loader,
+    options: Options,
+    tell: Tell,
+    outcomes: list[Outcome],
+    spent_s: float,
+    *,
+    well: bool,
+) -> None:
+    """Leave the run's metrics, if they are wanted."""
+    if not options.metrics:
+        return
+    facts = metrics.Facts(
+        outcomes=outcomes,
+        tables=loader.planner.datatypes,
+        period=options.period,
+        well=well,
+        ended_s=time.time(),
+        spent_s=spent_s,
+    )
+    registry = metrics.of_load(facts, metrics.last_success_s(options.metrics))
+    _leave(options.metrics, registry, tell, job="jostler-load", period=options.period)
+
+
+def _leave(url: str, registry: CollectorRegistry, tell: Tell, **group: str) -> None:
+    try:
+        metrics.write(url, registry, **group)
+    except OSError as exc:
+        tell.event("metrics.not_written", "warning", url=url, error=str(exc))
 
 
 def _dry_run(loader: Loader, options: Options, tell: Tell) -> int:
@@ -69,7 +111,7 @@ def _dry_run(loader: Loader, options: Options, tell: Tell) -> int:
     return 1 if refusals or planner.problems else 0
 
 
-def _verify_only(loader: Loader, tell: Tell) -> int:
+def _verify_only(loader: Loader, options: Options, tell: Tell) -> int:
     """Compare index, bundles and BigQuery; name what differs."""
     found = loader.compare()
     problems = loader.planner.problems
@@ -81,6 +123,9 @@ def _verify_only(loader: Loader, tell: Tell) -> int:
         f"{found.bundles} bundles compared with their index, {found.rows} rows with BigQuery:"
         f" {len(found.differences)} differences"
     )
+    if options.metrics:
+        registry = metrics.of_comparison(len(found.differences))
+        _leave(options.metrics, registry, tell, job="jostler-verify")
     return 1 if found.differences or problems else 0
 
 

@@ -26,6 +26,7 @@ _T = TypeVar("_T")
 _DATASET_RE = re.compile(r"[A-Za-z0-9_]{1,1024}", re.ASCII)
 _PROJECT_RE = re.compile(r"[a-z0-9.:-]{1,100}", re.ASCII)
 _BUCKET_RE = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}/?|file:///.+", re.ASCII)
+_METRICS_RE = re.compile(r"file:///.+|https?://[^/?#]+(:\d+)?(/[^?#]*)?", re.ASCII)
 _STAGING_RE = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}(/.*)?|file:///.+", re.ASCII)
 
 EPILOG = f"""\
@@ -55,6 +56,8 @@ class Options:
     share: float
     patience_s: float
     master: str
+    metrics: str
+    period: str
     force: bool
     dry_run: bool
     verify_only: bool
@@ -80,6 +83,7 @@ HELP: tuple[tuple[str, str, str, str], ...] = (
     ("share", "0..1", "0.5", "largest part of the parallel days that one experiment may hold"),
     ("patience", "SECONDS", "120", "how long a request to bucket or BigQuery is tried again"),
     ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
+    ("metrics", "URL", "", "where to leave metrics: file:///DIR/NAME.prom or a push gateway"),
     ("force", "", "false", "load days that are loaded already"),
     ("dry-run", "", "false", "print the plan and touch nothing"),
     ("verify-only", "", "false", "compare index, bundles and BigQuery; write nothing"),
@@ -160,6 +164,9 @@ class _Values:
         staging = self._text("staging")
         if staging and not _STAGING_RE.fullmatch(staging):
             self.problems.append(f"--staging: {staging!r} is neither gs://… nor file:///…")
+        metrics = self._text("metrics")
+        if metrics and not _METRICS_RE.fullmatch(metrics):
+            self.problems.append(f"--metrics: {metrics!r} is neither file:///… nor http(s)://…")
         api = self._one("api", _choice("v1", "v2", "all"))
         return Options(
             bucket=buckets,
@@ -178,6 +185,8 @@ class _Values:
             share=self._one("share", _fraction) or 0.0,
             patience_s=self._one("patience", _seconds) or 0.0,
             master=self._text("master"),
+            metrics=metrics,
+            period=self._period(),
             force=bool(self._one("force", _switch)),
             dry_run=bool(self._one("dry-run", _switch)),
             verify_only=bool(self._one("verify-only", _switch)),
@@ -209,6 +218,11 @@ class _Values:
             except ValueError as exc:
                 self.problems.append(f"--{name}: {exc}")
         return tuple(found)
+
+    def _period(self) -> str:
+        """Name the days for metrics: the period, or that they were given."""
+        given = self._text("start") or self._text("end")
+        return "given" if given else self._text("period")
 
     def _window(self, today: date) -> Window:
         ends = [self._text("start"), self._text("end")]

@@ -47,6 +47,7 @@ class Planner:
         problems: what failed that is not a day, and why.
         ready: the tables that can be loaded into, by name.
         known: what the ledger said last.
+        datatypes: experiment and datatype of each table that was found.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Planner:
         self.problems: list[tuple[str, str]] = []
         self.ready: dict[str, Ready] = {}
         self.known: dict[DayKey, Known] = {}
+        self.datatypes: set[tuple[str, str]] = set()
 
     def discover(self) -> list[Table]:
         """Find the tables of all buckets."""
@@ -69,6 +71,7 @@ class Planner:
         for what, why in found.problems:
             self.problem(what, why)
         for table in found.tables:
+            self.datatypes.add((table.experiment, table.sources[0].datatype))
             for name in (table.name, table.view):
                 if name.is_mapped:
                     self._tell.event("name.mapped", wanted=name.wanted, dataset=name.dataset)

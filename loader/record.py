@@ -35,6 +35,7 @@ class Outcome:
     rejected: int = 0
     repeated: int = 0
     why: str = ""
+    spent_s: float = 0.0
     overtaken: bool = False
 
 
@@ -131,4 +132,5 @@ class Telling:
             rejected=row["RowsRejected"],
             repeated=row["RowsRepeated"],
             why=row["ErrorText"],
+            spent_s=row["Seconds"],
         )

@@ -55,9 +55,9 @@ def built(directory: Path) -> list[Doc]:
 
 def one(docs: list[Doc], kind: str, name: str = "") -> Doc:
     """Return the only document of a kind; `name` may be its beginning, as of generated ones."""
-    (found,) = [
-        doc for doc in docs if doc["kind"] == kind and doc["metadata"]["name"].startswith(name)
-    ]
+    every = [doc for doc in docs if doc["kind"] == kind]
+    exact = [doc for doc in every if doc["metadata"]["name"] == name]
+    (found,) = exact or [doc for doc in every if doc["metadata"]["name"].startswith(name)]
     return found
 
 

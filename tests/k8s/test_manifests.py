@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 from datetime import date
@@ -12,7 +13,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from loader.options import HELP, parse, variable
+from loader.options import parse
 from tests.k8s.manifests import (
     BASES,
     K8S,
@@ -60,9 +61,9 @@ def test_every_document_is_valid_with_all_components(with_components: list[Doc])
     """The Spark operator's resource takes the place of the CronJob."""
     for doc in with_components:
         check(doc)
-    kinds = [doc["kind"] for doc in with_components]
-    assert "ScheduledSparkApplication" in kinds
-    assert "CronJob" not in kinds
+    found = {(doc["kind"], doc["metadata"]["name"]) for doc in with_components}
+    assert ("ScheduledSparkApplication", "jostler-load") in found
+    assert ("CronJob", "jostler-load") not in found
 
 
 @pytest.mark.parametrize(
@@ -129,10 +130,12 @@ def test_the_loader_understands_its_environment(name: str) -> None:
     docs = overlay(name)
     pod = dict(pods(docs))["CronJob/jostler-load"]
     environ = environment(containers(pod)["driver"], docs)
-    if variable("metrics") not in map(variable, (name for name, *_ in HELP)):
-        environ.pop(variable("metrics"), None)
     options = parse([], environ, date(2026, 1, 2))
     assert options.bucket == (f"gs://{agent_config(docs).bucket.removeprefix('gs://')}",)
+    if name != "sandbox":
+        service = one(docs, "Service")
+        (port,) = service["spec"]["ports"]
+        assert options.metrics == f"http://{service['metadata']['name']}:{port['port']}"
 
 
 @pytest.mark.parametrize("name", OVERLAYS)
@@ -147,7 +150,7 @@ def test_executors_run_the_drivers_image(name: str) -> None:
 def test_the_operators_job_runs_the_same_image(with_components: list[Doc]) -> None:
     """With the options that the CronJob would have."""
     application = one(with_components, "ScheduledSparkApplication")["spec"]
-    cron = one(built(K8S / "base/loader"), "CronJob")["spec"]
+    cron = one(built(K8S / "base/loader"), "CronJob", "jostler-load")["spec"]
     driver = containers(cron["jobTemplate"]["spec"]["template"]["spec"])["driver"]
     images = yaml.safe_load((K8S / "overlays/sandbox/kustomization.yaml").read_text())["images"]
     (image,) = [f"{i['newName']}:{i['newTag']}" for i in images if i["name"] == driver["image"]]
@@ -222,5 +225,30 @@ def test_overlays_share_nothing_that_must_differ() -> None:
 
 def test_the_sample_datatype_is_the_examples() -> None:
     """There are two copies, for kustomize reads only what lies below it."""
-    copy = K8S / "base/agent/datatypes/speed1.json"
-    assert copy.read_bytes() == (ROOT / "examples/speed1.json").read_bytes()
+    ours = K8S / "base/agent/datatypes/speed1.json"
+    assert ours.read_bytes() == (ROOT / "examples/speed1.json").read_bytes()
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_the_other_jobs_run_as_the_hourly_one_does(name: str) -> None:
+    """Same command, image, identity and limits; one looks further back, one only compares."""
+    docs = overlay(name)
+    found = copy.deepcopy(dict(pods(docs)))
+    today = date(2026, 3, 15)
+    hourly = found["CronJob/jostler-load"]
+    (driver,) = hourly.pop("containers")
+    windows = [parse([], environment(driver, docs), today).window]
+    driver.pop("env")
+    for job in ("jostler-load-late", "jostler-verify"):
+        other = found[f"CronJob/{job}"]
+        (container,) = other.pop("containers")
+        assert other == hourly
+        options = parse([], environment(container, docs), today)
+        assert options.verify_only == (job == "jostler-verify")
+        windows.append(options.window)
+        container.pop("env")
+        assert container == driver
+    now, late, compared = windows
+    assert now.start < today < now.end, "today's data is loaded today"
+    assert late.end == now.start, "no day is in neither"
+    assert compared == now
