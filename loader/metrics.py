@@ -153,7 +153,7 @@ def _rows(outcomes: Iterable[Outcome]) -> dict[str, int]:
 
 
 def _one(registry: CollectorRegistry, name: str, value: float) -> None:
-    Gauge(name, "See docs/metrics.md.", registry=registry).set(value)
+    Gauge(name, "See docs/loader.md.", registry=registry).set(value)
 
 
 def _go_names(
