@@ -10,7 +10,7 @@ apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
   && apt-get update -qq && apt-get install -qq -y $(1) >/dev/null; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java k8s-tools k8s-check check lint types test format lock demo bench clean
+.PHONY: help setup java chromium k8s-tools k8s-check check lint types test format lock demo screenshot bench clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -30,6 +30,12 @@ setup: $(READY) ## make the virtual environment from the lock file
 java:
 	@command -v java >/dev/null || $(call apt,openjdk-17-jre-headless) \
 	  || { echo "Spark needs a Java runtime, 17 or 21: install openjdk-17-jre-headless"; exit 1; }
+
+# Without it the browser's tests are skipped, and say so.
+chromium:
+	@command -v chromedriver >/dev/null \
+	  || $(call apt,--no-install-recommends chromium chromium-driver fonts-dejavu-core) \
+	  || echo "the status page is not tested in a browser: install chromium and chromium-driver"
 
 # Both are looked for on the PATH first.  Debian's kubectl is too old to know components; its promtool is
 # unpacked, not installed, for the package would start a server.
@@ -56,7 +62,7 @@ types: $(READY) ## mypy, strict
 
 # Three at once: most tests wait for a process or a server; a file stays with one worker, which has one
 # Spark session, one BigQuery and one GCS server for all its files.
-test: java k8s-tools $(READY) ## all tests, with branch coverage
+test: java chromium k8s-tools $(READY) ## all tests, with branch coverage
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term
 
 format: $(READY) ## let ruff write the format and the safe fixes
@@ -69,6 +75,9 @@ lock: ## write requirements.lock anew (needs uv)
 
 demo: java $(READY) ## the whole way, from files to SQL rows, with servers on this machine
 	@$(BIN)/python -m demo
+
+screenshot: chromium $(READY) ## take docs/status-page.png of a running agent
+	$(BIN)/python -m tests.browser.screenshot
 
 bench: $(READY) ## measure the agent on this machine
 	$(BIN)/python -m bench.agent

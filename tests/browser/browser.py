@@ -37,9 +37,10 @@ class Browser:
         self.driver.set_page_load_timeout(60)
         self.driver.set_script_timeout(60)
 
-    def command(self, name: str, **parameters: Any) -> Any:  # noqa: ANN401 - JSON
+    def command(self, name: str, **parameters: object) -> object:
         """Send a DevTools command."""
-        return self.driver.execute_cdp_cmd(name, parameters)
+        answer: object = self.driver.execute_cdp_cmd(name, parameters)
+        return answer
 
     def fresh(
         self, *, size: tuple[int, int] = DESKTOP, dark: bool = False, scripts: bool = True
@@ -62,13 +63,13 @@ class Browser:
             mobile=width <= PHONE[0],
         )
 
-    def run(self, script: str, *arguments: object) -> Any:  # noqa: ANN401 - JSON
+    def run(self, script: str, *arguments: object) -> Any:  # noqa: ANN401 - whatever it returns
         """Run a function body in the page and return what it returns."""
         return self.driver.execute_script(script, *arguments)
 
     def text(self) -> str:
         """Return what a reader sees."""
-        return self.driver.find_element("tag name", "body").text
+        return str(self.run("return document.body.innerText"))
 
     def complaints(self) -> list[str]:
         """Return what the browser has complained of since last asked: errors, CSP violations."""

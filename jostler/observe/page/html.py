@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_EMPTY_ELEMENTS = frozenset({"meta", "link", "rect", "line", "path", "br"})
+_EMPTY_ELEMENTS = frozenset({"meta", "link"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,7 @@ def tag(name: str, /, *children: Content, **attributes: Attribute) -> Html:
             parts.append(f'="{_text(str(value))}"')
     parts.append(">")
     if name not in _EMPTY_ELEMENTS:
-        parts.append(join(children).markup)
-    if name not in _EMPTY_ELEMENTS or name in {"rect", "line", "path"}:
-        parts.append(f"</{name}>")
+        parts += (join(children).markup, f"</{name}>")
     return Html("".join(parts))
 
 
