@@ -73,7 +73,7 @@ def rejected(facts: Facts) -> str:
 
 def _kind(facts: Facts) -> str:
     kind = text(facts.get("kind"))
-    return "" if kind == "data" else kind
+    return "" if kind in {"data", text(facts.get("name"))} else kind
 
 
 def _summary(facts: Facts, now: datetime | None) -> list[tuple[str, Content]]:
