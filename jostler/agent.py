@@ -67,6 +67,7 @@ BATCH = 500
 SWEEP_BATCH = 2 * BATCH  # faster than files are read, so that stored bundles do not pile up
 LATER_S = 60.0
 SETTLING_MIN_S = 1.0
+OF_AGE_SHARE = 0.05  # of -missed-age between scans for files that came of age
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,7 @@ class Agent:
         self._todo: deque[Arrival] = deque()
         self._next_scan_s = 0.0
         self._settle_scan_s: float | None = None
+        self._next_of_age_s = 0.0
         self._no_room = False
         self._scanned = False
 
@@ -144,12 +146,14 @@ class Agent:
             have gone is left.
         """
         self._reporter.waits_for("its state directory, which another agent uses")
-        lock = await_lock(self.config, self._journal, self._stop)
+        lock = await_lock(self.config, self._journal, self._stop, self._reporter.beat)
         if lock is None:
             return self._stop.is_set()
         with lock:
             self._reporter.waits_for("the bucket to answer for the table schemas")
-            judges = await_judges(self.config, self._tables, self._storage, self._stop)
+            judges = await_judges(
+                self.config, self._tables, self._storage, self._stop, self._reporter.beat
+            )
             if judges is None:
                 return True  # stopped before anything was taken
             self._start(judges)
@@ -327,12 +331,24 @@ class Agent:
         if now_s >= self._next_scan_s:
             self._next_scan_s = now_s + self._scan_wait_s()
             self._arrivals.scan(ScanReason.PERIODIC)
+        self._meet_again(now_s)
         if self._intake.waiting and self._settle_scan_s is None and not self._arrivals.scanning:
             self._settle_scan_s = now_s + max(SETTLING_MIN_S, self.config.settle_age_s)
         if self._settle_scan_s is not None and now_s >= self._settle_scan_s:
             self._settle_scan_s = None
             self._intake.waiting = 0
             self._arrivals.scan(ScanReason.SETTLING)
+
+    def _meet_again(self, now_s: float) -> None:
+        """Scan when a bad file comes of age that no event announced: it is rejected then."""
+        assert self._intake
+        due_s = self._intake.of_age_s
+        if due_s is None or now_s < max(due_s, self._next_of_age_s) or self._arrivals.scanning:
+            return
+        self._intake.of_age_s = None
+        pause_s = max(SETTLING_MIN_S, OF_AGE_SHARE * self.config.missed_age_s)
+        self._next_of_age_s = now_s + pause_s
+        self._arrivals.scan(ScanReason.SETTLING)
 
     def _scan_wait_s(self) -> float:
         """Spread scans so that a fleet that started at one moment does not scan in step."""

@@ -106,6 +106,8 @@ class Intake:
 
     Attributes:
         waiting: files that a scan met too early, since the caller last set it to 0.
+        of_age_s: when the first of the bad files that scans alone have met comes of age, monotonic
+            seconds, since the caller last set it to None.
         overdue: paths of files that are old enough to go and cannot: they grow, cannot be read,
             or are bad and too big to be stored whole.
         ages: when a file that a scan met is taken.
@@ -127,6 +129,7 @@ class Intake:
         self._days: dict[str, Day] = {}
         self._every_minute = EveryMinute()
         self.waiting = 0
+        self.of_age_s: float | None = None
         self.overdue: set[str] = set()
 
     @property
@@ -219,11 +222,17 @@ class Intake:
     def _too_young(self, path: str, read: Read) -> Taken | None:
         """Decide whether a file that a scan met must wait or was looked at before."""
         if self._doubtful.get(path) == read.state and not self._is_missed(read.state):
+            self._will_be_of_age(read.state)
             return Taken.SKIPPED
         if self.ages.until_settled_s(read.state, time.time_ns()) > 0:
             self.waiting += 1
             return Taken.WAITS
         return None
+
+    def _will_be_of_age(self, state: FileState) -> None:
+        """Note when a bad file must be looked at again at the latest."""
+        due_s = time.monotonic() + self.ages.until_missed_s(state, time.time_ns())
+        self.of_age_s = due_s if self.of_age_s is None else min(self.of_age_s, due_s)
 
     def _wait(self, path: str, state: FileState) -> Taken:
         """Leave a file for the next scan."""
@@ -264,6 +273,7 @@ class Intake:
         assert rejection
         if how is How.SCAN and not self._is_missed(read.state):
             _remember(self._doubtful, path, read.state)  # perhaps half-written
+            self._will_be_of_age(read.state)
             return Taken.WAITS
         return self._reject(path, full_path, read.state, day, rejection)
 

@@ -35,7 +35,9 @@ LOCK_TRY_S = 1.0
 ASK_BACKOFF = Backoff(cap_s=30.0)
 
 
-def await_lock(config: Config, journal: Journal, stop: threading.Event) -> IO[bytes] | None:
+def await_lock(
+    config: Config, journal: Journal, stop: threading.Event, beat: Callable[[], None]
+) -> IO[bytes] | None:
     """Wait until no other agent uses the state directory.
 
     Returns:
@@ -47,6 +49,7 @@ def await_lock(config: Config, journal: Journal, stop: threading.Event) -> IO[by
     """
     said = False
     while not stop.is_set():
+        beat()
         try:
             lock = journal.open()
         except OSError as exc:
@@ -68,6 +71,7 @@ def await_judges(
     tables: Mapping[str, Fields],
     open_storage: Callable[[str], Storage],
     stop: threading.Event,
+    beat: Callable[[], None],
 ) -> Judges | None:
     """Agree with the bucket on all table schemas, asking until it answers.
 
@@ -83,6 +87,7 @@ def await_judges(
     failures = 0
     started_s = time.monotonic()
     while not stop.is_set():
+        beat()
         try:
             return _judges(config, tables, open_storage(config.bucket))
         except TransientError as exc:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import Counter
 from copy import copy
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-REFUSED_KEPT = 100
+REFUSED_KEPT = 50
 
 
 class Refused(NamedTuple):
@@ -31,7 +31,7 @@ class Tally:
         file_bytes: bytes of these files, by datatype.
         sealed: bundles closed, by (datatype, reason).
         replayed: bundles of an earlier process gone on with.
-        refused: the last bad files, oldest first.
+        refused: the last bad files, oldest first, by datatype.
         last_arrival_s: when a file was last taken or rejected, Unix time, by datatype.
         archived: files whose bundle is durable, by datatype.
         rejected: files set aside, by (datatype, reason).
@@ -47,7 +47,7 @@ class Tally:
     file_bytes: Counter[str] = field(default_factory=Counter)
     sealed: Counter[tuple[str, str]] = field(default_factory=Counter)
     replayed: int = 0
-    refused: deque[Refused] = field(default_factory=lambda: deque(maxlen=REFUSED_KEPT))
+    refused: dict[str, tuple[Refused, ...]] = field(default_factory=dict)
     last_arrival_s: dict[str, float] = field(default_factory=dict)
     archived: Counter[str] = field(default_factory=Counter)
     rejected: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -61,7 +61,8 @@ class Tally:
     def refuse(self, path: str, datatype: str, reason: str, *, field: str, detail: str) -> None:
         """Remember a bad file."""
         now_s = time.time()
-        self.refused.append(Refused(path, datatype, reason, field, detail, now_s))
+        kept = self.refused.get(datatype, ())[1 - REFUSED_KEPT :]
+        self.refused[datatype] = (*kept, Refused(path, datatype, reason, field, detail, now_s))
         self.last_arrival_s[datatype] = now_s
 
     def copy(self) -> Tally:

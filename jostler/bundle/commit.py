@@ -154,6 +154,7 @@ class Commit:
             record=stored,
             left=frozenset(left),
             object_bytes=object_bytes,
+            index_bytes=len(index),
             upload_s=upload_s,
             started_s=started_s,
         )

@@ -36,6 +36,7 @@ class Stored:
         record: the journal's entry; says stored.
         left: paths of files that the stored attempt does not hold.
         object_bytes: size of the data object, 0 when it was not sent by this process.
+        index_bytes: size of the index object, 0 as above.
         upload_s: seconds that the request took which stored the data object; 0 as above.
         started_s: monotonic seconds when the commit began.
     """
@@ -43,6 +44,7 @@ class Stored:
     record: Record
     left: frozenset[str] = frozenset()
     object_bytes: int = 0
+    index_bytes: int = 0
     upload_s: float = 0.0
     started_s: float
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 VARIABLE = "PROMETHEUSX_LISTEN_ADDRESS"
 DEFAULT = ":9990"
 TIMEOUT_S = 15.0
+FORMAT = 1
 MOST_BYTES = 16 * 1024 * 1024
 
 
@@ -70,6 +71,6 @@ def get_json(given: str | None, environ: Mapping[str, str], path: str) -> dict[s
         value = json.loads(body)
     except ValueError as exc:
         raise AskError(f"what answers to {path} is no JSON: {exc}") from exc
-    if not isinstance(value, dict):
-        raise AskError(f"what answers to {path} is no JSON object")
+    if not isinstance(value, dict) or value.get("format") != FORMAT:
+        raise AskError(f"what answers to {path} is no agent of this version")
     return value

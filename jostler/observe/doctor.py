@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from jostler.tally import REFUSED_KEPT
 from jostler.why.finding import span
 
 if TYPE_CHECKING:
@@ -219,9 +220,13 @@ def _watch(facts: Facts) -> Iterator[Problem]:
 
 
 def _files(facts: Facts) -> Iterator[Problem]:
-    recent = [r for r in facts.view.tally.refused if facts.now_s - r.at_s < HOUR_S]
+    kept = facts.view.tally.refused.values()
+    recent = sorted(
+        (r for refused in kept for r in refused if facts.now_s - r.at_s < HOUR_S),
+        key=lambda refused: refused.at_s,
+    )
     if recent:
-        most = len(recent) == facts.view.tally.refused.maxlen
+        most = any(len(refused) == REFUSED_KEPT for refused in kept)
         yield Problem(
             code="rejects",
             level=Level.ATTENTION,

@@ -143,7 +143,7 @@ def _datatype(name: str, board: Board, view: View, fared: Fared) -> Json:
     waiting = board.disk.waiting.get(name, Waiting())
     limits = board.config.limits
     opened = view.now.open if view.now else ()
-    refused = [one for one in view.tally.refused if one.datatype == name]
+    refused = view.tally.refused.get(name, ())
     return {
         "name": name,
         "kind": REJECTED if name == REJECTED else "data",

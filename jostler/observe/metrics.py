@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 from jostler import build
 from jostler.bundle import SealReason
 from jostler.intake import REASONS
-from jostler.names import REJECTED
+from jostler.names import INDEX, REJECTED
 from jostler.observe.view import Times
 from jostler.watchdir import ScanReason
 
@@ -115,7 +115,7 @@ COUNTERS = (
     ),
     Row(
         "jostler_files_archived",
-        "Files whose bundle and index are durable.",
+        "Files whose bundle and index are durable; counted after they were unlinked.",
         BY_DATATYPE,
         _by_datatype(lambda v: v.tally.archived),
     ),
@@ -331,12 +331,9 @@ GAUGES = (
     ),
 )
 
+BYTES_PER_BUNDLE, BYTES = "jostler_bytes_per_bundle", "object_bytes"
 HISTOGRAMS: tuple[tuple[str, str, str], ...] = (
-    (
-        "jostler_bytes_per_bundle",
-        "Bytes of uncompressed rows in each bundle stored.",
-        "row_bytes",
-    ),
+    (BYTES_PER_BUNDLE, "Bytes of each object stored; indexes are of datatype index1.", BYTES),
     ("jostler_upload_seconds", "Seconds of each request that stored a data object.", "upload_s"),
     (
         "jostler_close_to_stored_seconds",
@@ -363,7 +360,7 @@ class AgentCollector(Collector):
                 yield metric
         for name, text, which in HISTOGRAMS:
             histogram = HistogramMetricFamily(name, text, labels=BY_DATATYPE)
-            for datatype in _names(board):
+            for datatype in [*_names(board), *([INDEX] if which == BYTES else [])]:
                 times = view.times.get(datatype) or Times()
                 values = getattr(times, which)
                 histogram.add_metric([datatype], values.buckets(), values.sum)

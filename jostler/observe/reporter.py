@@ -10,7 +10,7 @@ from collections import deque
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from jostler.names import REJECTED
+from jostler.names import INDEX, REJECTED
 from jostler.observe.history import History, Totals
 from jostler.observe.view import ClosedBundle, Now, StoredBundle, Times, View
 
@@ -37,7 +37,7 @@ class Reporter:
         self._board = board
         self._tally = tally
         names = [*(datatype.name for datatype in board.config.datatypes), REJECTED]
-        self._times = {name: Times() for name in names}
+        self._times = {name: Times() for name in (*names, INDEX)}
         self._stored: dict[str, deque[StoredBundle]] = {
             name: deque(maxlen=STORED_KEPT) for name in names
         }
@@ -52,6 +52,10 @@ class Reporter:
         """Learn what a starting agent waits for; nothing once it takes files."""
         self._board.beat_s = time.monotonic()
         self._board.waits_for = what
+
+    def beat(self) -> None:
+        """Learn that the agent, which waits for something, is alive."""
+        self._board.beat_s = time.monotonic()
 
     def sealed(self, bundle: Bundle) -> None:
         """Learn that a bundle is on its way."""
@@ -82,7 +86,7 @@ class Reporter:
     def stored(self, stored: Stored) -> None:
         """Learn that a bundle is durable."""
         name, now_s = stored.record.header.name, time.time()
-        closed = self._closed.pop(str(name), None)
+        self._closed.pop(str(name), None)
         self._board.troubles.forget(str(name))
         entries = stored.record.attempts[-1].entries
         datatype = name.datatype
@@ -90,8 +94,9 @@ class Reporter:
             self._times[datatype] = Times()
             self._stored[datatype] = deque(maxlen=STORED_KEPT)
         times = self._times[datatype]
-        if closed and closed.row_bytes:
-            times.row_bytes.add([closed.row_bytes])
+        for kind, size in ((datatype, stored.object_bytes), (INDEX, stored.index_bytes)):
+            if size:
+                self._times[kind].object_bytes.add([size])
         if stored.upload_s:
             times.upload_s.add([stored.upload_s])
         times.stored_s.add(max(0.0, now_s - written_s) for written_s in entries.written_s)

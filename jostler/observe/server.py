@@ -24,6 +24,7 @@ log = Log("jostler.observe")
 REQUESTS_MAX = 16
 IDLE_S = 10.0
 DEADLINE_S = 30.0
+HANG_UP_S = 1.0
 DENY_ALL = "default-src 'none'; frame-ancestors 'none'"
 TEXT = "text/plain; charset=utf-8"
 
@@ -105,15 +106,24 @@ class _Server(ThreadingHTTPServer):
         self.socket = listening
         self.server_address = listening.getsockname()[:2]
         self._places = threading.BoundedSemaphore(REQUESTS_MAX)
+        self._silent: dict[socket.socket, None] = {}
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - stdlib's
-        """Give a request a thread, or hang up when too many are under way."""
+        """Give a request a thread; when there is none left, hang up on who has said nothing yet.
+
+        So clients that connect and keep silent cannot keep probes from being answered.
+        """
         if not self._places.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+            for silent in list(self._silent)[:1]:
+                _hang_up(silent)
+            if not self._places.acquire(timeout=HANG_UP_S):
+                self.shutdown_request(request)
+                return
+        self._silent[request] = None
         try:
             super().process_request(request, client_address)
         except BaseException:
+            self.heard(request)
             self._places.release()
             raise
 
@@ -126,7 +136,12 @@ class _Server(ThreadingHTTPServer):
             super().process_request_thread(request, client_address)
         finally:
             cut_off.cancel()
+            self.heard(request)
             self._places.release()
+
+    def heard(self, request: socket.socket) -> None:
+        """Learn that a client has sent its request, or has gone."""
+        self._silent.pop(request, None)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - stdlib's
         """Say nothing: a client that goes away is its own business."""
@@ -158,7 +173,19 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - stdlib's
         """Say nothing: requests are not worth a line, and hold what anybody sends."""
 
+    def send_error(
+        self,
+        code: int,
+        message: str | None = None,  # noqa: ARG002 - the base class's
+        explain: str | None = None,  # noqa: ARG002 - as above
+    ) -> None:
+        """Refuse what is no request, or has another method, with the same headers as ever."""
+        self.close_connection = True
+        self._send(Reply(b"refused\n", status=HTTPStatus(code)), body=True)
+
     def _answer(self, *, body: bool) -> None:
+        assert isinstance(self.server, _Server)
+        self.server.heard(self.connection)
         try:
             url = urlsplit(self.path)
             values = parse_qs(url.query, errors="surrogateescape", max_num_fields=10)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 log = Log("jostler.observe")
 
-PAUSE_S = 2.0
+PAUSE_S = 5.0
 SHARE = 50
 """A survey that took a second is followed by a pause of fifty."""
 
@@ -85,14 +85,15 @@ class Survey:
         return self.last
 
     def _run(self) -> None:
-        while not self._stop.is_set():
+        pause_s = PAUSE_S
+        # At the start a backlog is read: that is not the time to look for what waits.
+        while not self._stop.wait(pause_s):
             begun_s = time.monotonic()
             try:
                 self.look()
             except Exception:  # a thread that dies would leave the last numbers standing
                 log.exception("survey.crashed")
-            took_s = time.monotonic() - begun_s
-            self._stop.wait(max(PAUSE_S, SHARE * took_s))
+            pause_s = max(PAUSE_S, SHARE * (time.monotonic() - begun_s))
 
     def _look_below(self, datatype: str) -> Waiting:
         waiting = Waiting()

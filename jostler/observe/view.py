@@ -62,13 +62,13 @@ class StoredBundle:
 class Times:
     """The histograms of one datatype."""
 
-    row_bytes: Histogram = field(default_factory=lambda: Histogram(BUNDLE_BYTES))
+    object_bytes: Histogram = field(default_factory=lambda: Histogram(BUNDLE_BYTES))
     upload_s: Histogram = field(default_factory=lambda: Histogram(UPLOAD_S))
     stored_s: Histogram = field(default_factory=lambda: Histogram(STORED_S))
 
     def copy(self) -> Times:
         """Return the counts as they are now."""
-        return Times(self.row_bytes.copy(), self.upload_s.copy(), self.stored_s.copy())
+        return Times(self.object_bytes.copy(), self.upload_s.copy(), self.stored_s.copy())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -499,3 +499,13 @@ def test_a_directory_that_cannot_be_made_is_named_by_its_flag(tmp_path: Path, fl
     assert done.returncode == 2
     assert f"jostler: {flag}: " in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_bad_file_that_only_a_scan_met_is_rejected_when_it_comes_of_age(tmp_path: Path) -> None:
+    """By a scan of its own: not by the next periodic one, which may be an interval later."""
+    spool = Spool(tmp_path / "spool")
+    spool.write("bad.json", b"[]", keep=False)
+    argv = arguments(spool, url_of(tmp_path / "bucket"), "-settle-age", "0s", "-missed-age", "3s")
+    with RunningAgent(*argv, "-missed-interval", "1h") as agent:
+        agent.wait_for("file.rejected", reason="not-object")
+        assert agent.stop() == 0

@@ -106,6 +106,7 @@ def test_every_series_is_there_from_the_start_and_counts(tmp_path: Path) -> None
         assert ask.value("jostler_files_ignored_total", **ignored) == 1
         assert ask.value("jostler_bundles_stored_total", datatype="foo1") >= 1
         assert ask.value("jostler_bytes_per_bundle_count", datatype="foo1") >= 1
+        assert ask.value("jostler_bytes_per_bundle_count", datatype="index1") >= 2
         assert ask.value("jostler_close_to_stored_seconds_count", datatype="foo1") == 7
         assert ask.value("jostler_close_to_stored_seconds_sum", datatype="foo1") < WAIT_S * 7
         assert ask.value("jostler_last_success_timestamp_seconds", datatype="foo1") > 1.7e9
