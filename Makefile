@@ -79,7 +79,7 @@ lock: ## write the lock files anew (needs uv): of everything, and of each image
 	printf 'setuptools\nsetuptools-scm\n' | $(COMPILE) --no-annotate -c requirements.lock - -o requirements-build.lock
 
 image-check: java $(READY) ## build both images here and run them (slow; root, Debian; see docs/image.md)
-	@for p in buildah debootstrap crun; do command -v $$p >/dev/null || $(call apt,buildah debootstrap crun) \
+	@for p in buildah debootstrap bwrap; do command -v $$p >/dev/null || $(call apt,buildah debootstrap bubblewrap) \
 	  || { echo "the check of the images needs $$p"; exit 1; }; done
 	$(BIN)/python tools/image_check.py
 

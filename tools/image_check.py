@@ -4,7 +4,8 @@
 running or mounted, whatever happens.
 
 The base is Debian by debootstrap (Python 3.13), for an image registry may not be at hand;
-so this proves the Dockerfile, not the bytes of the base that production pins.  It refuses to run unless root.
+so this proves the Dockerfile, not the bytes of the base that production pins.  It refuses to run
+unless root.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -99,61 +101,58 @@ class Builder:
         """Return the root file system of an image, and its configuration."""
         made = run(*self.buildah, "from", "--pull-never", f"localhost/{target}")
         told = json.loads(run(*self.buildah, "inspect", "--type", "image", f"localhost/{target}"))
-        return Path(run(*self.buildah, "mount", made)), told["Docker"]["config"]
+        root = Path(run(*self.buildah, "mount", made))
+        for above in root.parents:  # another user's number must find its way
+            if above.is_relative_to(self.home) and above != self.home:
+                above.chmod(0o711)
+        return root, told["Docker"]["config"]
 
 
 class Container:
-    """A container by crun: process 1 of its PID namespace, read-only root, no capabilities."""
+    """A program of an image: process 1 of its PID namespace, not root, its root read-only.
+
+    By bubblewrap, for runc and crun want cgroups that a sandbox may not have.
+    """
 
     def __init__(
         self, home: Path, root: Path, config: dict[str, Any], *, args: list[str],
-        user: tuple[int, int] = (UID, GID), binds: dict[str, Path] | None = None,
-        env: dict[str, str] | None = None,
+        binds: dict[str, Path] | None = None, env: dict[str, str] | None = None,
     ) -> None:  # fmt: skip
-        self.home = Path(tempfile.mkdtemp(dir=home))
-        self.crun = ("crun", "--root", str(home / "crun"), "--cgroup-manager", "disabled")
-        self.name = self.home.name
-        self.log = self.home / "log"
-        environ = [*config["Env"], *(f"{key}={value}" for key, value in (env or {}).items())]
-        mounts: list[dict[str, Any]] = [
-            {"destination": "/proc", "type": "proc", "source": "proc"},
-            {"destination": "/dev", "type": "tmpfs", "source": "tmpfs"},
-            {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": ["mode=1777"]},
+        self.log = Path(tempfile.mkdtemp(dir=home)) / "log"
+        self._inside = [
+            *("setpriv", "--reuid", str(UID), "--regid", str(GID), "--clear-groups"),
+            *("--no-new-privs", "bwrap", "--unshare-user", "--unshare-pid", "--unshare-ipc"),
+            *("--as-pid-1", "--die-with-parent", "--clearenv", "--ro-bind", str(root), "/"),
+            *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/"),
         ]
         for inside, outside in (binds or {}).items():
-            bind = {"type": "bind", "source": str(outside), "options": ["bind", "rw"]}
-            mounts.append({"destination": inside, **bind})
-        spec = {
-            "ociVersion": "1.0.0",
-            "process": {
-                "user": {"uid": user[0], "gid": user[1]},
-                "args": [*config["Entrypoint"], *args],
-                "env": environ,
-                "cwd": config.get("WorkingDir") or "/",
-                "noNewPrivileges": True,
-            },
-            "root": {"path": str(root), "readonly": True},
-            "mounts": mounts,
-            "linux": {"namespaces": [{"type": "pid"}, {"type": "mount"}, {"type": "ipc"}]},
-        }
-        (self.home / "config.json").write_text(json.dumps(spec))
+            self._inside += ["--bind", str(outside), inside]
+        for pair in (*config["Env"], *(f"{key}={value}" for key, value in (env or {}).items())):
+            name, _, value = pair.partition("=")
+            self._inside += ["--setenv", name, value]
         with self.log.open("wb") as log:
-            argv = (*self.crun, "run", "--bundle", str(self.home), self.name)
+            argv = (*self._inside, "--", *config["Entrypoint"], *args)
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def exec(self, *argv: str) -> int:
-        asked = (*self.crun, "exec", self.name, *argv)
-        return subprocess.run(asked, check=False, timeout=60).returncode
+        asked = (*self._inside, "--", *argv)
+        done = subprocess.run(asked, check=False, timeout=60, capture_output=True)
+        return done.returncode
 
     def end(self, timeout_s: float = WAIT_S, *, ask: bool = True) -> int:
         """Send SIGTERM to process 1 if `ask`, and return the exit status."""
         if ask:
-            run(*self.crun, "kill", self.name, "TERM")
+            outer = self.process.pid
+            first = int(Path(f"/proc/{outer}/task/{outer}/children").read_text().split()[0])
+            status = Path(f"/proc/{first}/status").read_text().splitlines()
+            assert next(x for x in status if x.startswith("NSpid:")).split()[-1] == "1"
+            assert next(x for x in status if x.startswith("Uid:")).split()[1] == str(UID)
+            os.kill(first, signal.SIGTERM)
         return self.process.wait(timeout_s)
 
     def remove(self) -> None:
         if self.process.poll() is None:
-            subprocess.run((*self.crun, "delete", "--force", self.name), check=False)
+            self.process.kill()
             self.process.wait(WAIT_S)
 
 
@@ -184,7 +183,7 @@ def agent_runs(home: Path, root: Path, config: dict[str, Any], bucket: str, **en
         home, root, config,
         args=["-gcs-bucket", bucket, "-experiment", "demo", "-datatype", "speed1",
               "-node-name", "check", "-settle-age", "1s", "-missed-interval", "2s"],
-        binds={"/var/spool": files, "/mnt": store},
+        binds={"/var/spool": files, str(store): store},
         env={"PROMETHEUSX_LISTEN_ADDRESS": f"127.0.0.1:{port}", **env},
     )  # fmt: skip
     try:
@@ -202,9 +201,10 @@ def agent_runs(home: Path, root: Path, config: dict[str, Any], bucket: str, **en
         box.remove()
     left = list(files.rglob("m*.json"))
     assert not left, f"{len(left)} files were not archived: {box.log.read_text()}"
-    shown = bucket if not bucket.startswith("file:///mnt") else f"file://{store}"
+    shown = bucket if "://" in bucket else f"gs://{bucket}"
     asked = [sys.executable, "-m", "jostler", "verify", shown]
-    print(run(*asked, env=dict(os.environ, **env), cwd=ROOT, timeout=120))
+    done = subprocess.run(asked, env=dict(os.environ, **env), cwd=ROOT, timeout=120, check=False)
+    assert done.returncode == 0, box.log.read_text()
     say(f"agent: {FILES} files through {bucket}, SIGTERM ended it with 0, spool empty, verified")
 
 
@@ -222,7 +222,7 @@ def agent(home: Path, builder: Builder) -> None:
     for shell in shells:
         shell.rename(shell.with_suffix(".away"))  # what needs a shell now fails
     say("agent: no pip, compiler, Java, Spark or loader; run with its shells taken away")
-    agent_runs(home, root, config, "file:///mnt")
+    agent_runs(home, root, config, f"file://{home}/bucket")
     with GcsServer() as server:
         server.create_bucket("check")
         agent_runs(home, root, config, "check", STORAGE_EMULATOR_HOST=server.url)
@@ -235,8 +235,8 @@ def loader(home: Path, builder: Builder) -> None:
     root, config = builder.unpack("loader")
     with EmbeddedBigQuery(home / "bigquery") as server:
         box = Container(
-            home, root, config, user=(UID, GID), binds={"/mnt": home / "bucket"},
-            args=["--bucket", "file:///mnt", "--project", "check", "--master", "local[*]"],
+            home, root, config, binds={f"{home}/bucket": home / "bucket"},
+            args=["--bucket", f"file://{home}/bucket", "--project", "check", "--master", "local[*]"],
             env={"BIGQUERY_EMULATOR_HOST": server.url},
         )  # fmt: skip
         try:
