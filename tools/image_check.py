@@ -236,7 +236,8 @@ def loader(home: Path, builder: Builder) -> None:
     with EmbeddedBigQuery(home / "bigquery") as server:
         box = Container(
             home, root, config, binds={f"{home}/bucket": home / "bucket"},
-            args=["--bucket", f"file://{home}/bucket", "--project", "check", "--master", "local[*]"],
+            args=["--bucket",
+                  f"file://{home}/bucket", "--project", "check", "--master", "local[*]"],
             env={"BIGQUERY_EMULATOR_HOST": server.url},
         )  # fmt: skip
         try:
