@@ -10,7 +10,7 @@ apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
   && apt-get update -qq && apt-get install -qq -y $(1) >/dev/null; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java chromium k8s-tools k8s-check check lint types test format lock demo screenshot bench clean
+.PHONY: help setup java chromium k8s-tools k8s-check check lint types test format lock image-check demo screenshot bench clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -69,9 +69,19 @@ format: $(READY) ## let ruff write the format and the safe fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: ## write requirements.lock anew (needs uv)
-	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
-	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet -o requirements.lock
+COMPILE := uv pip compile --universal --python-version 3.11 \
+  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet
+
+lock: ## write the lock files anew (needs uv): of everything, and of each image
+	$(COMPILE) pyproject.toml --extra dev -o requirements.lock
+	$(COMPILE) --no-annotate -c requirements.lock pyproject.toml -o requirements-agent.lock
+	$(COMPILE) --no-annotate -c requirements.lock pyproject.toml --extra loader -o requirements-loader.lock
+	printf 'setuptools\nsetuptools-scm\n' | $(COMPILE) --no-annotate -c requirements.lock - -o requirements-build.lock
+
+image-check: java $(READY) ## build both images here and run them (slow; root, Debian; see docs/image.md)
+	@for p in buildah debootstrap bwrap; do command -v $$p >/dev/null || $(call apt,buildah debootstrap bubblewrap) \
+	  || { echo "the check of the images needs $$p"; exit 1; }; done
+	$(BIN)/python tools/image_check.py
 
 demo: java $(READY) ## the whole way, from files to SQL rows, with servers on this machine
 	@$(BIN)/python -m demo

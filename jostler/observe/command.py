@@ -75,7 +75,10 @@ def _run(values: Mapping[str, Any], environ: Mapping[str, str]) -> int:
 
 
 def _health(address: str | None, environ: Mapping[str, str]) -> int:
-    from jostler.observe.ask import get  # noqa: PLC0415 - used here alone
+    from jostler.observe.ask import VARIABLE, get  # noqa: PLC0415 - used here alone
+
+    if address is None and environ.get(VARIABLE) == "":
+        return WELL  # the operator switched the server off: nobody is to answer
 
     status, body = get(address, environ, "/healthz")
     if status == 200:  # noqa: PLR2004 - HTTP's OK

@@ -1,0 +1,89 @@
+# The images: targets `agent` and `loader`.  docs/image.md tells how to build, pin and run them.
+# Pin BASE by digest in production: python:3.13-slim-trixie@sha256:...
+ARG BASE=python:3.13-slim-trixie
+
+FROM ${BASE} AS tools
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
+WORKDIR /src
+COPY requirements-build.lock ./
+RUN python3 -m venv /build \
+    && /build/bin/python -m pip install --only-binary :all: --require-hashes -r requirements-build.lock
+
+# The wheel of both packages; the version is the builder's word, for there is no checkout here.
+FROM tools AS wheel
+ARG VERSION=0.1.0
+COPY pyproject.toml README.md LICENSE ./
+COPY jostler jostler
+COPY loader loader
+RUN SETUPTOOLS_SCM_PRETEND_VERSION_FOR_JOSTLER="${VERSION}" \
+    /build/bin/python -m pip wheel --no-deps --no-build-isolation --wheel-dir /wheels .
+
+FROM tools AS agent-venv
+COPY requirements-agent.lock ./
+RUN python3 -m venv --without-pip /opt/venv \
+    && /build/bin/python -m pip --python /opt/venv/bin/python install --no-compile \
+        --only-binary :all: --require-hashes -r requirements-agent.lock
+COPY --from=wheel /wheels /wheels
+RUN /build/bin/python -m pip --python /opt/venv/bin/python install --no-compile --no-deps /wheels/*.whl \
+    && rm -r /opt/venv/lib/python3*/site-packages/loader /opt/venv/bin/jostler-load /opt/venv/bin/jostler-sql
+
+# pyspark comes as source only: its wheel is built with the locked setuptools, not with a fetched one.
+FROM tools AS loader-venv
+COPY requirements-loader.lock ./
+RUN /build/bin/python -m pip wheel --no-deps --no-build-isolation --require-hashes \
+        --wheel-dir /dependencies -r requirements-loader.lock
+COPY --from=wheel /wheels /wheels
+RUN python3 -m venv --without-pip /opt/venv \
+    && /build/bin/python -m pip --python /opt/venv/bin/python install --no-compile --no-deps \
+        --no-index /dependencies/*.whl /wheels/*.whl \
+    && ln -s /opt/venv/lib/python3*/site-packages/pyspark /opt/spark \
+    && mkdir /opt/spark/conf /opt/spark/work-dir \
+    && chmod 1777 /opt/spark/work-dir
+
+# What both images share: the interpreter without its installers.
+FROM ${BASE} AS runtime
+RUN rm -rf /usr/local/lib/python3*/site-packages/pip* /usr/local/lib/python3*/ensurepip \
+        /usr/local/bin/pip* /usr/lib/python3*/ensurepip /usr/share/python-wheels
+ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/bin:/bin \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+
+FROM runtime AS loader
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends default-jre-headless \
+    && rm -rf /var/lib/apt/lists/* \
+    && echo 'spark:x:185:0:spark:/tmp:/usr/sbin/nologin' >> /etc/passwd \
+    && echo 'jostler:x:10001:10000:jostler:/tmp:/usr/sbin/nologin' >> /etc/passwd \
+    && echo 'jostler:x:10000:' >> /etc/group
+COPY --from=loader-venv /opt/ /opt/
+COPY images/spark_entrypoint.py /opt/jostler/entrypoint.py
+COPY loader/job.py /opt/jostler/job.py
+ARG VERSION=0.1.0
+ARG COMMIT=unknown
+ENV JOSTLER_COMMIT=${COMMIT} SPARK_HOME=/opt/spark PYSPARK_PYTHON=/opt/venv/bin/python3
+LABEL org.opencontainers.image.title="jostler-loader" \
+      org.opencontainers.image.description="Loads bundles of measurement files into BigQuery" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${COMMIT}"
+WORKDIR /tmp
+USER 185:0
+ENTRYPOINT ["python3", "/opt/jostler/entrypoint.py"]
+
+# Last, so that a build without --target makes the agent.
+FROM runtime AS agent
+COPY --from=agent-venv /opt/venv /opt/venv
+ARG VERSION=0.1.0
+ARG COMMIT=unknown
+ENV JOSTLER_COMMIT=${COMMIT}
+LABEL org.opencontainers.image.title="jostler" \
+      org.opencontainers.image.description="Carries measurement files from a spool directory to a bucket" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${COMMIT}"
+WORKDIR /
+USER 10001:10000
+HEALTHCHECK --interval=30s --timeout=20s --start-period=30s --retries=3 \
+    CMD ["jostler", "status", "-health"]
+ENTRYPOINT ["jostler"]
