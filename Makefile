@@ -10,7 +10,7 @@ apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
   && apt-get update -qq && apt-get install -qq -y $(1) >/dev/null; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java chromium k8s-tools k8s-check check lint types test format lock image-check demo screenshot bench clean
+.PHONY: help setup java chromium k8s-tools k8s-check check lint types test format lock image-check demo screenshot bench bench-loader clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -91,6 +91,9 @@ screenshot: chromium $(READY) ## take docs/status-page.png of a running agent
 
 bench: $(READY) ## measure the agent on this machine
 	$(BIN)/python -m bench.agent
+
+bench-loader: java $(READY) ## measure the loader on this machine, beside Spark's JSON reader
+	$(BIN)/python -m bench.loader
 
 clean: ## remove the virtual environment and what tools left
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist *.egg-info

@@ -18,7 +18,7 @@ from google.api_core import exceptions as api
 from google.auth import exceptions as auth
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import bigquery
-from google.cloud.bigquery.retry import DEFAULT_RETRY
+from google.cloud.bigquery.retry import DEFAULT_JOB_RETRY, DEFAULT_RETRY
 from google.cloud.exceptions import GoogleCloudError
 from requests.exceptions import RequestException
 
@@ -73,6 +73,7 @@ class Warehouse:
         self.project = project
         self.location = location
         self._retry = DEFAULT_RETRY.with_timeout(patience_s)
+        self._job_retry = DEFAULT_JOB_RETRY.with_timeout(patience_s)
         self._how: Json = {"retry": self._retry, "timeout": TIMEOUT_S}
         emulated = bool(os.environ.get("BIGQUERY_EMULATOR_HOST"))
         try:
@@ -139,7 +140,14 @@ class Warehouse:
         """Run a query and return its rows; parameters are arrays of strings."""
         config = bigquery.QueryJobConfig(query_parameters=list(map(_parameter, parameters.items())))
         with _translated("query"):
-            found = self._client.query_and_wait(sql, job_config=config, location=self.location)
+            found = self._client.query_and_wait(
+                sql,
+                job_config=config,
+                location=self.location,
+                api_timeout=TIMEOUT_S,
+                retry=self._retry,
+                job_retry=self._job_retry,
+            )
             return [dict(row.items()) for row in found]
 
     def load_uris(
