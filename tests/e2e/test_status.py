@@ -165,6 +165,7 @@ def test_an_outage_is_said_in_words_and_makes_nothing_unwell(
             assert ask.value("jostler_uploads_failing") == 1
             assert ask.get("/healthz")[0] == 200
             assert ask.get("/readyz")[0] == 200
+            assert b"Uploads have been failing for" in ask.get("/")[1]
             told = run("status", "-address", ask.address)
             assert told.returncode == 1
             assert "Uploads have been failing for" in told.stdout

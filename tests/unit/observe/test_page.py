@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostler.observe.page import CONTENT_SECURITY_POLICY, render, words
+from jostler.observe import words
+from jostler.observe.page import CONTENT_SECURITY_POLICY, render
 from jostler.observe.page.chart import COLUMNS, Chart, Measure, Shape
 from jostler.observe.page.html import visible
 from jostler.observe.page.page import SCRIPT, STYLE
