@@ -25,7 +25,8 @@ RUN python3 -m venv --without-pip /opt/venv \
         --only-binary :all: --require-hashes -r requirements-agent.lock
 COPY --from=wheel /wheels /wheels
 RUN /build/bin/python -m pip --python /opt/venv/bin/python install --no-compile --no-deps /wheels/*.whl \
-    && rm -r /opt/venv/lib/python3*/site-packages/loader /opt/venv/bin/jostler-load /opt/venv/bin/jostler-sql
+    && rm -r /opt/venv/lib/python3*/site-packages/loader /opt/venv/bin/jostler-load /opt/venv/bin/jostler-sql \
+    && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/venv/lib
 
 # pyspark comes as source only: its wheel is built with the locked setuptools, not with a fetched one.
 FROM tools AS loader-venv
@@ -36,14 +37,18 @@ COPY --from=wheel /wheels /wheels
 RUN python3 -m venv --without-pip /opt/venv \
     && /build/bin/python -m pip --python /opt/venv/bin/python install --no-compile --no-deps \
         --no-index /dependencies/*.whl /wheels/*.whl \
+    && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/venv/lib \
     && ln -s /opt/venv/lib/python3*/site-packages/pyspark /opt/spark \
     && mkdir /opt/spark/conf /opt/spark/work-dir \
     && chmod 1777 /opt/spark/work-dir
 
-# What both images share: the interpreter without its installers.
+# What both images share: the interpreter without its installers, and with its bytecode, which nobody can
+# write later: compiling the standard library at each start would take a second of CPU.
 FROM ${BASE} AS runtime
 RUN rm -rf /usr/local/lib/python3*/site-packages/pip* /usr/local/lib/python3*/ensurepip \
-        /usr/local/bin/pip* /usr/lib/python3*/ensurepip /usr/share/python-wheels
+        /usr/local/bin/pip* /usr/lib/python3*/ensurepip /usr/share/python-wheels \
+    && python3 -m compileall -q --invalidation-mode unchecked-hash -x '/(tests?|idlelib|lib2to3|turtledemo)/' \
+        "$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')"
 ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/bin:/bin \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
