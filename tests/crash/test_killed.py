@@ -19,6 +19,7 @@ from tests.support.spool import Spool, document
 if TYPE_CHECKING:
     from tests.support.gcs import GcsServer
 
+pytestmark = pytest.mark.timeout(900)  # hundreds of processes, on whatever machine
 KILLED = Path(__file__).with_name("killed.py")
 
 

@@ -139,11 +139,11 @@ def test_an_outage_is_said_in_words_and_makes_nothing_unwell(
 ) -> None:
     """Under load: the status says what is wrong, memory stays bounded, and all recovers."""
     spool = Spool(tmp_path / "spool")
-    gcs.create_bucket("outage")
+    gcs.create_bucket("outage-said")
     with FaultyServer(gcs.port) as proxy:
         argv = arguments(
             spool,
-            "outage",
+            "outage-said",
             *LISTEN,
             *("-bundle-size-max", "20KB", "-memory-max", "100KB", "-bundle-age-max", "1s"),
         )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.usefixtures("spark")
-PAGE = Path(__file__).parents[2] / "docs/kubernetes.md"
+PAGE = Path(__file__).parents[2] / "docs/loader.md"
 FOO = 'datatype="foo1",experiment="exp"'
 
 
