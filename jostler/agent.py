@@ -8,7 +8,6 @@ Signals, argv and the exit status belong to `jostler.__main__`.
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections import deque
@@ -40,13 +39,12 @@ from jostler.log import Log
 from jostler.observe.board import Board
 from jostler.observe.reporter import Reporter
 from jostler.observe.survey import Survey
-from jostler.observe.view import Now
-from jostler.observe.view import OpenBundle as OpenView
+from jostler.observe.view import Now, opened
+from jostler.rescans import Rescans
 from jostler.start import await_judges, await_lock, stamp
 from jostler.storage import Storage, open_storage
 from jostler.tally import Tally
-from jostler.watchdir import Arrival, How, ScanReason
-from jostler.why.finding import span
+from jostler.watchdir import Arrival, How
 from jostler.why.live import Questions, recall, reply
 from jostler.why.spool import Doer
 
@@ -66,8 +64,6 @@ TICK_S = 1.0
 BATCH = 500
 SWEEP_BATCH = 2 * BATCH  # faster than files are read, so that stored bundles do not pile up
 LATER_S = 60.0
-SETTLING_MIN_S = 1.0
-OF_AGE_SHARE = 0.05  # of -missed-age between scans for files that came of age
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +128,7 @@ class Agent:
         self._counted: set[str] = set()
         self._failing_since_s: float | None = None
         self._todo: deque[Arrival] = deque()
-        self._next_scan_s = 0.0
-        self._settle_scan_s: float | None = None
-        self._next_of_age_s = 0.0
+        self._rescans = Rescans(config, arrivals)
         self._no_room = False
         self._scanned = False
 
@@ -159,7 +153,7 @@ class Agent:
             self._start(judges)
             self._recover()
             self._reporter.waits_for("")
-            self._next_scan_s = time.monotonic() + self._scan_wait_s()
+            self._rescans.begin(time.monotonic())
             while not (self._stop.is_set() or self._finished() or self._is_stuck()):
                 self._step()
             return self._drain()
@@ -328,31 +322,7 @@ class Agent:
             self._later = [later for later in self._later if later.due_s > now_s]
             for later in due:
                 self._put(later.job)
-        if now_s >= self._next_scan_s:
-            self._next_scan_s = now_s + self._scan_wait_s()
-            self._arrivals.scan(ScanReason.PERIODIC)
-        self._meet_again(now_s)
-        if self._intake.waiting and self._settle_scan_s is None and not self._arrivals.scanning:
-            self._settle_scan_s = now_s + max(SETTLING_MIN_S, self.config.settle_age_s)
-        if self._settle_scan_s is not None and now_s >= self._settle_scan_s:
-            self._settle_scan_s = None
-            self._intake.waiting = 0
-            self._arrivals.scan(ScanReason.SETTLING)
-
-    def _meet_again(self, now_s: float) -> None:
-        """Scan when a bad file comes of age that no event announced: it is rejected then."""
-        assert self._intake
-        due_s = self._intake.of_age_s
-        if due_s is None or now_s < max(due_s, self._next_of_age_s) or self._arrivals.scanning:
-            return
-        self._intake.of_age_s = None
-        pause_s = max(SETTLING_MIN_S, OF_AGE_SHARE * self.config.missed_age_s)
-        self._next_of_age_s = now_s + pause_s
-        self._arrivals.scan(ScanReason.SETTLING)
-
-    def _scan_wait_s(self) -> float:
-        """Spread scans so that a fleet that started at one moment does not scan in step."""
-        return self.config.missed_interval_s * random.uniform(0.75, 1.25)  # noqa: S311 - jitter
+        self._rescans.ask_due(now_s, self._intake)
 
     def _upload(self, bundle: Bundle) -> None:
         self._held[str(bundle.header.name)] = bundle.held_bytes
@@ -386,22 +356,9 @@ class Agent:
     def _now(self) -> Now:
         """Say how things are at this moment."""
         assert self._intake
-        now_s, wall_s = time.monotonic(), time.time()
         self._scanned |= not (self._arrivals.scanning or self._todo)
-        opened = (
-            OpenView(
-                name=str(bundle.header.name),
-                datatype=bundle.header.name.datatype,
-                day=bundle.header.name.day.iso,
-                files=bundle.files,
-                row_bytes=bundle.size_bytes,
-                held_bytes=bundle.held_bytes,
-                opened_s=wall_s - (now_s - bundle.opened_s),
-            )
-            for bundle in self._shelf.open_bundles
-        )
         return Now(
-            open=tuple(opened),
+            open=tuple(map(opened, self._shelf.open_bundles)),
             held_bytes=self._shelf.held_bytes,
             queue_files=self._arrivals.waiting + len(self._todo),
             overdue_files=len(self._intake.overdue),
@@ -417,7 +374,9 @@ class Agent:
         """Say what is in memory of a file that somebody asks for."""
         assert self._intake
         assert self._uploads
-        doer = Doer(runs=True, holds_back=self._holds_back(), scan=self._next_scan())
+        doer = Doer(
+            runs=True, holds_back=self._holds_back(), scan=self._rescans.next(time.monotonic())
+        )
         return recall(asked, self._shelf, self._intake, doer, self.board.troubles.fared())
 
     def _why(self, name: str) -> dict[str, Any]:
@@ -435,12 +394,6 @@ class Agent:
             held = f"{self._shelf.held_bytes} of {self.config.memory_max} bytes"
             return f"memory is full ({held}), and until a bundle is stored no new file is read"
         return ""
-
-    def _next_scan(self) -> str:
-        if self._arrivals.scanning:
-            return "which is under way"
-        due_s = min(self._next_scan_s, self._settle_scan_s or self._next_scan_s)
-        return f"in {span(max(0.0, due_s - time.monotonic()))}"
 
     # Drain
 

@@ -6,6 +6,7 @@ may read it for as long as it likes.  Times are Unix seconds, 0 for never; sizes
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from jostler.tally import Tally
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from jostler import bundle as bundles
     from jostler.observe.history import Minutes
     from jostler.watchdir import Counts
 
@@ -30,6 +32,20 @@ class OpenBundle:
     row_bytes: int
     held_bytes: int
     opened_s: float
+
+
+def opened(bundle: bundles.OpenBundle) -> OpenBundle:
+    """Take a picture of an open bundle."""
+    name = bundle.header.name
+    return OpenBundle(
+        name=str(name),
+        datatype=name.datatype,
+        day=name.day.iso,
+        files=bundle.files,
+        row_bytes=bundle.size_bytes,
+        held_bytes=bundle.held_bytes,
+        opened_s=time.time() - (time.monotonic() - bundle.opened_s),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
