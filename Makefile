@@ -63,7 +63,7 @@ types: $(READY) ## mypy, strict
 # Three at once: most tests wait for a process or a server; a file stays with one worker, which has one
 # Spark session, one BigQuery and one GCS server for all its files.
 test: java chromium k8s-tools $(READY) ## all tests, with branch coverage
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --cov --cov-report=term
 
 format: $(READY) ## let ruff write the format and the safe fixes
 	$(BIN)/ruff format .
