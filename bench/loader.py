@@ -33,7 +33,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.agent import documents
+from bench.agent import SCHEMA, documents
 from jostler.bundle.blocks import BlockWriter
 from jostler.bundle.row import Archiver, row, row_head
 from jostler.names import Day
@@ -60,26 +60,7 @@ FLAT = [
         *((f"Note{n}", "STRING") for n in range(6)),
     )
 ]
-NDT7 = [
-    {"name": "UUID", "type": "STRING"},
-    {"name": "StartTime", "type": "TIMESTAMP"},
-    {"name": "Server", "type": "STRING"},
-    {"name": "Port", "type": "INTEGER"},
-    {"name": "Rate", "type": "FLOAT"},
-    {
-        "name": "Samples",
-        "type": "RECORD",
-        "mode": "REPEATED",
-        "fields": [
-            {"name": name, "type": "INTEGER"}
-            for name in (
-                *("ElapsedTime", "RTT", "RTTVar", "MinRTT", "SndCwnd"),
-                *("BytesAcked", "BytesReceived"),
-            )
-        ],
-    },
-]
-SHAPES = {"flat": FLAT, "ndt7": NDT7}
+SHAPES = {"flat": FLAT, "ndt7": SCHEMA}
 
 
 def flat() -> list[bytes]:
