@@ -42,7 +42,7 @@ class Judge:
         self.fields = fields
         self._fast = FastJudge(fields)
         self._slow = SlowJudge(fields)
-        self._nulls: frozenset[Path] = frozenset()
+        self._nulls: dict[Path, str] = {}
 
     def __reduce__(self) -> tuple[type[Judge], tuple[Fields]]:
         return Judge, (self.fields,)
@@ -59,12 +59,22 @@ class Judge:
             self._learn(document)
         return found
 
+    def all_good(self, documents: bytes) -> bool:
+        """Say that each line is a good document; False says nothing, and `flaw` must be asked.
+
+        For some tens of KiB of lines this takes three quarters of the time of asking for each.
+
+        Args:
+            documents: JSON Lines, each with its line feed.
+        """
+        return self._fast.accepts_lines(documents)
+
     def _learn(self, document: bytes) -> None:
         """Let the fast judge take the unknown nulls of a good document from now on."""
-        nulls = self._nulls | unknown_nulls(self.fields, document)
-        if nulls > self._nulls:
+        nulls = unknown_nulls(self.fields, document) | self._nulls
+        if len(nulls) > len(self._nulls):
             self._nulls = nulls
-            self._fast = FastJudge(with_nulls(self.fields, set(nulls)))
+            self._fast = FastJudge(with_nulls(self.fields, nulls))
 
 
 def json_object_flaw(document: bytes) -> Flaw | None:

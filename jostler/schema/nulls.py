@@ -19,7 +19,7 @@ from jostler.schema.fields import Field, Fields
 from jostler.schema.flaw import Flaw
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from jostler.schema.document import Object, Value
 
@@ -31,7 +31,7 @@ Path = tuple[str, ...]
 _PLAIN_RE = re.compile(r"[A-Za-z0-9_.-]{1,300}", re.ASCII)
 
 
-def unknown_nulls(fields: Fields, document: bytes) -> set[Path]:
+def unknown_nulls(fields: Fields, document: bytes) -> dict[Path, str]:
     """Return where a good document has members that are unknown and null.
 
     Args:
@@ -39,19 +39,22 @@ def unknown_nulls(fields: Fields, document: bytes) -> set[Path]:
         document: that was found good.
 
     Returns:
-        For each such member the names of the columns that lead to it, then its own key.
+        For each such member the names of the columns that lead to it, then its own key; and the
+        key that stands before it, empty if it is the first.
     """
     value = parse(document)
-    return set() if isinstance(value, Flaw) else set(_nulls(fields, value, ()))
+    return {} if isinstance(value, Flaw) else dict(_nulls(fields, value, ()))
 
 
-def _nulls(fields: Fields, record: Object, path: Path) -> Iterator[Path]:
+def _nulls(fields: Fields, record: Object, path: Path) -> Iterator[tuple[Path, str]]:
     columns = {field.key: field for field in fields}
+    before = ""
     for key, value in record:
+        before, last = key, before
         column = columns.get(key.lower())
         if column is None:
             if _PLAIN_RE.fullmatch(key):
-                yield (*path, key)
+                yield (*path, key), last
         elif column.type == "RECORD":
             for inner in _records(value):
                 yield from _nulls(column.fields, inner, (*path, column.name))
@@ -64,18 +67,23 @@ def _records(value: Value) -> Iterator[Object]:
         yield from (element for element in value if isinstance(element, tuple))
 
 
-def with_nulls(fields: Fields, paths: set[Path]) -> Fields:
-    """Return the columns with one of type NULL at each path."""
-    heads = {path[0] for path in paths if len(path) == 1}
-    added = tuple(Field(name=head, type=NULL) for head in sorted(heads))
-    return (
-        *(
-            replace(field, fields=with_nulls(field.fields, _below(paths, field.name)))
-            for field in fields
-        ),
-        *added,
-    )
+def with_nulls(fields: Fields, nulls: Mapping[Path, str]) -> Fields:
+    """Return the columns with one of type NULL at each path.
+
+    It stands where the documents have it: then the judge writes a row with the same bytes as it
+    read, which is the fastest way to see that no key was there twice.
+    """
+    columns = [
+        replace(field, fields=with_nulls(field.fields, _below(nulls, field.name)))
+        for field in fields
+    ]
+    for path, before in nulls.items():
+        if len(path) == 1:
+            names = ["", *(column.name for column in columns)]
+            at = names.index(before) if before in names else len(columns)
+            columns.insert(at, Field(name=path[0], type=NULL))
+    return tuple(columns)
 
 
-def _below(paths: set[Path], name: str) -> set[Path]:
-    return {path[1:] for path in paths if len(path) > 1 and path[0] == name}
+def _below(nulls: Mapping[Path, str], name: str) -> dict[Path, str]:
+    return {path[1:]: before for path, before in nulls.items() if len(path) > 1 and path[0] == name}

@@ -180,9 +180,15 @@ TOKENS = [
 def spoiled(draw: st.DrawFn) -> tuple[Fields, bytes]:
     """Draw columns and a document that fitted them before something was done to it."""
     columns, document = draw(cases())
+    return columns, draw(spoil(columns, document))
+
+
+@st.composite
+def spoil(draw: st.DrawFn, columns: Fields, document: bytes) -> bytes:
+    """Do something to a document, perhaps several things."""
     for _ in range(draw(st.integers(1, 3))):
         document = draw(st.sampled_from([_swap, _double, _cut, _poke]))(draw, columns, document)
-    return columns, document
+    return document
 
 
 def _swap(draw: st.DrawFn, _: Fields, document: bytes) -> bytes:

@@ -72,6 +72,28 @@ def test_the_fast_judge_accepts_common_spellings() -> None:
         assert FastJudge(fields).accepts(document)
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b'{"a":1}\n{"a": 1, "a":2}\n',
+        b'{"a":1}\n{"a": 1}',
+        b'{"a": 1}\n\n{"a":1}\n',
+        b'{"a": 1}{"a":1}\n{"a":\n1}\n',
+        b'{"a": 1}{"a":1}\n\n',
+        b'{"a": 1}\n{"b":\n"x"}',
+        b'{"a": 1}\n{"b":\n"x"}\n',
+        b'{"a": 1}\n{"b":"\\u0000"}\n',
+        b'{"a": 1, "b":"\\u003a"}\n{"b":"", "b":""}\n',
+    ],
+)
+def test_lines_that_are_not_a_good_document_each_are_not_taken_at_once(lines: bytes) -> None:
+    """Though the decoder reads them, and as many objects as there are lines."""
+    judge = Judge((Field(name="a", type="INTEGER"), Field(name="b", type="STRING")))
+
+    assert judge.all_good(b'{"a": 1}\n{ "b":"x:y","a":1}\n')
+    assert not judge.all_good(lines)
+
+
 LONG = {
     "text": b'"' + b"a:" * 500_000 + b'"',
     "digits": b"1" * 1_000_000,

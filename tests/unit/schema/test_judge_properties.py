@@ -62,6 +62,37 @@ def test_every_token_in_every_column_is_judged_alike(columns: Fields, tokens: li
 
 
 @bounded
+@given(documents.cases(), st.data())
+def test_of_lines_taken_at_once_each_is_good(
+    case: tuple[Fields, bytes], data: st.DataObject
+) -> None:
+    """Whatever stands between and in them: documents of several lines, several on one, none."""
+    columns, document = case
+    spoiled = data.draw(documents.spoil(columns, document))
+    parts = [document, spoiled, document.replace(b"}", b"\n}"), b"{", b"}", b"{}", b"", b" ", b"\r"]
+    some = data.draw(st.lists(st.sampled_from(parts), max_size=6))
+    lines = data.draw(st.sampled_from([b"\n", b"\n", b"\n", b""])).join(some) + b"\n"
+    exact = SlowJudge(columns)
+
+    if Judge(columns).all_good(lines):
+        assert [line for line in lines.split(b"\n")[:-1] if exact.flaw(line)] == []
+
+
+@bounded
+@given(documents.cases(), st.integers(1, 5))
+def test_lines_are_taken_at_once_when_the_fast_judge_takes_one(
+    case: tuple[Fields, bytes], number: int
+) -> None:
+    """Else it would save nothing.  Tables with a column of type JSON are judged line by line."""
+    columns, document = case
+    fast = FastJudge(columns)
+    line = document.replace(b"\n", b" ").strip()  # in JSON a line feed is white space
+
+    wanted = fast.accepts(line) and not fast._has_json
+    assert fast.accepts_lines((line + b"\n") * number) == wanted
+
+
+@bounded
 @given(documents.fields(), st.binary() | st.text().map(str.encode))
 def test_any_bytes_get_an_answer(columns: Fields, document: bytes) -> None:
     """No input makes a judge raise, and what a flaw says can be encoded."""

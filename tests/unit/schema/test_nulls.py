@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostler.schema import Field, Judge, Mode, Reason
+from jostler.schema.nulls import unknown_nulls, with_nulls
 
 FIELDS = (
     Field(name="ID", type="STRING"),
@@ -35,6 +36,14 @@ def test_an_unknown_null_is_good_and_is_learned() -> None:
     assert judge.flaw(REAL) is None
     assert judge._fast.accepts(REAL)
     assert judge._fast.accepts(REAL.replace(b'"u"', b'"v"'))
+
+
+def test_what_is_learned_stands_where_the_documents_have_it() -> None:
+    """A row can then be written as it was read, byte for byte."""
+    first = b'{"A":null,"ID":"a","B":null,"C":null,"Download":{"UUID":"u","Z":null}}'
+    columns = with_nulls(FIELDS, unknown_nulls(FIELDS, first))
+    assert [column.name for column in columns] == ["A", "ID", "B", "C", "Download"]
+    assert [column.name for column in columns[-1].fields] == ["UUID", "Z", "Samples"]
 
 
 @pytest.mark.parametrize(
