@@ -126,9 +126,10 @@ def by_jostler(spark: SparkSession, root: Path, fields: Fields, rows: int) -> No
     found = tasks(root)
     many = 4 * spark.sparkContext.defaultParallelism
     groups = [group for group in (found[n::many] for n in range(many)) if group]
-    marked = steps.marked(engine.find(spark, groups, (fields,), 5.0)).persist()
-    bundles = steps.per_bundle(marked).collect()
-    marked.unpersist()
+    marked = steps.marked(engine.find(spark, groups, (fields,), 5.0))
+    notable = steps.notable(marked).persist()
+    bundles = steps.per_bundle(notable).collect()
+    notable.unpersist()
     assert sum(bundle.rows for bundle in bundles) == rows
     assert not any(bundle.bad or bundle.repeated for bundle in bundles)
 

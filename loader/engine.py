@@ -47,7 +47,8 @@ def run(
     """
     cores = spark.sparkContext.defaultParallelism
     groups = wave.groups(cores)
-    rows = steps.marked(find(spark, groups, wave.tables, patience_s, counted)).persist()
+    found = find(spark, groups, wave.tables, patience_s, counted)
+    rows = steps.notable(steps.marked(found)).persist()
     try:
         bundles = steps.per_bundle(rows).collect()
         for bundle in bundles:

@@ -94,9 +94,10 @@ class Comparer:
     def compare(self, spark: SparkSession, wave: Wave) -> None:
         """Compare the days of a wave with BigQuery."""
         groups = wave.groups(spark.sparkContext.defaultParallelism)
-        rows = steps.marked(find(spark, groups, wave.tables, self._patience_s))
+        found = find(spark, groups, wave.tables, self._patience_s)
+        rows = steps.notable(steps.marked(found))
         good: dict[DayKey, Counter[str]] = defaultdict(Counter)
-        for bundle in sorted(steps.per_bundle(rows).collect(), key=lambda found: found.bundle):
+        for bundle in sorted(steps.per_bundle(rows).collect(), key=lambda told: told.bundle):
             task, day = wave.tasks[bundle.bundle], wave.owners[bundle.bundle].day
             url = f"{task.bucket}/{task.name}"
             self._lines[url] = bundle.rows

@@ -64,10 +64,10 @@ def test_bundles_are_summed_up_and_bad_rows_come_with_their_reasons(spark: Spark
         frame(spark, whole(1), good(1, 1, 7, 5), good(1, 2, 7, 5), whole(2), bad(2, 1), bad(2, 2))
     )
 
-    assert collected(steps.per_bundle(rows), "bundle", "rows", "bad", "repeated", "renewed") == [
-        (1, 2, 0, 1, 0),
-        (2, 2, 2, 0, 0),
-    ]
+    summed = [(1, 2, 0, 1, 0), (2, 2, 2, 0, 0)]
+    for some in (rows, steps.notable(rows)):
+        found = steps.per_bundle(some)
+        assert collected(found, "bundle", "rows", "bad", "repeated", "renewed") == summed
     assert collected(steps.bad_rows(rows), "bundle", "line", "reason", "text") == [
         (2, 1, "r", "t"),
         (2, 2, "r", "t"),
@@ -97,3 +97,5 @@ def test_one_row_of_each_identity_stays(
 
     kept = rows.where("NOT repeated AND whole IS NULL")
     assert collected(kept, "bundle", "line") == sorted(earliest.values())
+    notable = rows.where("repeated OR renewed OR whole IS NOT NULL")
+    assert collected(steps.notable(rows), "bundle", "line") == collected(notable, "bundle", "line")
