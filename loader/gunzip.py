@@ -1,6 +1,6 @@
-"""The lines of a bundle: inflated and split, chunk by chunk.
+"""The lines of a bundle: inflated and split, block by block.
 
-**Invariant:** `chunks` either yields every line of a whole gzip stream or raises `CorruptError`;
+**Invariant:** `blocks` either yields every line of a whole gzip stream or raises `CorruptError`;
 `salvaged` never raises and yields every line that can still be read.
 
 Pure: bytes in, lines out.  A stream may have several members, as gzip allows.
@@ -16,7 +16,8 @@ from isal import isal_zlib
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CHUNK_BYTES = 256 * 1024
+PIECE_BYTES = 16 * 1024
+"""Inflated at once: what comes of it stays in the cache of a core until it has been judged."""
 SALVAGE_BYTES = 512
 _GZIP = zlib.MAX_WBITS | 16
 
@@ -25,23 +26,31 @@ class CorruptError(ValueError):
     """The bytes are not a whole gzip stream; the message says why."""
 
 
-def chunks(data: bytes) -> Iterator[list[bytes]]:
-    """Yield the lines of a bundle in lists, without their line feeds.
+def blocks(data: bytes) -> Iterator[bytes]:
+    """Yield the lines of a bundle, some at a time, with their line feeds; the last may lack one.
 
     Raises:
         CorruptError: at the end or before it.
     """
     if not data:
         raise CorruptError("the object is empty")
-    tail = b""
+    begun: list[bytes] = []  # of a line whose end is still to come
     for plain in _inflated(data):
-        lines = plain.split(b"\n")
-        lines[0] = tail + lines[0]
-        tail = lines.pop()
-        if lines:
-            yield lines
-    if tail:
-        yield [tail]
+        end = plain.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*begun, plain[:end]])
+            begun.clear()
+        begun.append(plain[end:])
+    if rest := b"".join(begun):
+        yield rest
+
+
+def split(block: bytes) -> list[bytes]:
+    """Return the lines of a block, without line feeds."""
+    lines = block.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
 
 
 def _inflated(data: bytes) -> Iterator[bytes]:
@@ -50,7 +59,7 @@ def _inflated(data: bytes) -> Iterator[bytes]:
     at = 0
     try:
         while at < len(data):
-            piece = view[at : at + CHUNK_BYTES]
+            piece = view[at : at + PIECE_BYTES]
             yield inflate.decompress(piece)
             at += len(piece)
             if inflate.eof:

@@ -16,7 +16,7 @@ from isal import isal_zlib
 from loader import row
 from loader.bucket import open_bucket
 from loader.errors import BucketError
-from loader.gunzip import CorruptError, chunks
+from loader.gunzip import CorruptError, blocks, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,9 +70,9 @@ def _copy(copy: Copy, unwanted: frozenset[int], patience_s: float) -> tuple[int,
     pack = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, 31)
     packed = bytearray()
     number = kept = 0
-    for lines in chunks(data):
+    for block in blocks(data):
         wanted = []
-        for number, line in enumerate(lines, number + 1):  # noqa: B020 - counts on
+        for number, line in enumerate(split(block), number + 1):  # noqa: B020 - counts on
             if number not in unwanted:
                 wanted.append(_standard(copy, line) if copy.bare else line)
         kept += len(wanted)

@@ -3,6 +3,11 @@
 **Invariant:** equal (node, Filename, bytes of `raw`) give equal identities, whichever agent wrote
 the row, and in whatever order or case its keys stand; nothing is parsed that need not be.
 
+An identity lives no longer than a run.  Node and Filename go through BLAKE2b: nobody can make a row
+that stands for another's.  Contents, compared only under the same node and Filename, go through
+XXH3: two that differ are taken for one another once in 2^128 by chance, and otherwise only if the
+producer of both made them so; it is fifteen times as fast.
+
 Pure.  The rules of writing are docs/format.md's; rows of m-lab's Go agent say `Date`, `Archiver`
 and `Raw`, have an absolute Filename, and those of its index1 have no standard columns at all.
 """
@@ -15,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import orjson
+from xxhash import xxh3_128_digest
 
 from jostler.schema import Field
 
@@ -105,18 +111,15 @@ def relative(filename: bytes, day: bytes) -> bytes:
 
 def identities(table: int, day: Day, node: str) -> Any:  # noqa: ANN401 - hashlib's type is private
     """Return the hash that each identity begins with: days and tables are apart, and nodes."""
-    return hashlib.blake2b(f"{table}\0{day.iso}\0{node}\0".encode(), digest_size=16)
+    return hashlib.blake2b(f"{table}\0{day.iso}\0{node}\0".encode(), digest_size=8)
 
 
-def identity(begun: Any, filename: bytes, raw: bytes) -> bytes:  # noqa: ANN401 - as above
-    """Return 24 bytes: 8 that stand for node and Filename, 16 for these and the content."""
+def identity(begun: Any, filename: bytes, raw: bytes | memoryview) -> bytes:  # noqa: ANN401 - as above
+    """Return 24 bytes: 8 that stand for node and Filename, 16 for the content."""
     digest = begun.copy()
     digest.update(filename)
-    name: bytes = digest.digest()[:8]
-    digest.update(b"\0")
-    digest.update(raw)
-    content: bytes = digest.digest()
-    return name + content
+    name: bytes = digest.digest()
+    return name + xxh3_128_digest(raw)
 
 
 def is_bare(first: bytes) -> bool:

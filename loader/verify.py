@@ -20,7 +20,7 @@ from loader import row
 from loader.bucket import open_bucket
 from loader.errors import BucketError
 from loader.findings import CORRUPT, ROW_TOO_LONG, WRONG_DAY, Bad, Findings, Whole, shown
-from loader.gunzip import CorruptError, chunks, salvaged
+from loader.gunzip import CorruptError, blocks, salvaged, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,8 +87,8 @@ def verified(
             continue
         verdicts = Verdicts(task, tables[task.table])
         try:
-            for lines in chunks(data):
-                verdicts.take(lines)
+            for block in blocks(data):
+                verdicts.take(block)
             verdicts.report(findings, len(data))
         except CorruptError as exc:
             _report_corrupt(task, data, str(exc), findings)
@@ -132,38 +132,43 @@ class Verdicts:
         self._identities = row.identities(task.table, task.day, task.node)
         self._keys: list[bytes] = []
         self._bad: list[tuple[int, Bad]] = []
-        self._rows = 0
         self._bytes = 0
         self._bare = False
 
-    def take(self, lines: list[bytes]) -> None:
-        """Judge the next lines."""
-        if self._rows == 0:
-            self._begin(lines[0])
-        start, end, flaw, day = self._head.start, self._head.end, self._judge.flaw, self._day
-        from_, more, keys, begun = len(start), len(end), self._keys, self._identities
-        for line in lines:
-            stop = line.find(end, from_)
-            if (
-                stop >= 0
-                and line.startswith(start)
-                and line[-1] == _BRACE
-                and len(line) <= ROW_MAX_BYTES
-            ):
-                name = line[from_:stop]
-                if b'"' not in name and b"\\" not in name and flaw(line) is None:
+    def take(self, block: bytes) -> None:
+        """Judge the next lines: all at once if they are good, else each for itself.
+
+        Nothing is copied but the Filename: a copy of each row costs more than its identity.
+        """
+        if not self._bytes:
+            self._begin(split(block)[0])
+        good = len(block) <= ROW_MAX_BYTES and self._judge.all_good(block)
+        start, end, day, keys = self._head.start, self._head.end, self._day, self._keys
+        from_, more, begun, identity = len(start), len(end), self._identities, row.identity
+        view = memoryview(block)
+        at = 0
+        while at < len(block):
+            till = block.find(b"\n", at)
+            if till < 0:
+                till = len(block)
+            if block.startswith(start, at) and block[till - 1] == _BRACE:
+                stop = block.find(b'"', at + from_, till)
+                name = block[at + from_ : stop]
+                usual = block.startswith(end, stop) and b"\\" not in name
+                if usual and (good or self._is_good(block[at:till])):
                     if not name.startswith(day):
                         name = row.relative(name, day)
-                    keys.append(row.identity(begun, name, line[stop + more : -1]))
+                    keys.append(identity(begun, name, view[stop + more : till - 1]))
+                    at = till + 1
                     continue
-            self._look(line, len(keys) + len(self._bad) + 1)
-        self._rows += len(lines)
-        self._bytes += sum(map(len, lines)) + len(lines)
+            self._look(block[at:till], good=good)
+            at = till + 1
+        self._bytes += at
 
     def report(self, findings: Findings, packed_bytes: int) -> None:
         """Hand over the verdicts of a bundle that was read to its end."""
         whole = Whole(
-            rows=self._rows,
+            rows=len(self._keys) + len(self._bad),
             plain_bytes=self._bytes,
             packed_bytes=packed_bytes,
             bare=self._bare,
@@ -177,14 +182,17 @@ class Verdicts:
         spelled = "" if self._bare else "Raw" if b'"Raw":' in self._head.end else "raw"
         self._judge = self._judges[spelled]
 
-    def _look(self, line: bytes, number: int) -> None:
+    def _is_good(self, line: bytes) -> bool:
+        return len(line) <= ROW_MAX_BYTES and self._judge.flaw(line) is None
+
+    def _look(self, line: bytes, *, good: bool) -> None:
         """Judge a line that is not of the bundle's usual form, or is bad."""
         found = row.parts(line)
         filename = found.filename if found else ""
         if len(line) > ROW_MAX_BYTES:
             detail = f"the row has {len(line)} bytes, BigQuery takes {ROW_MAX_BYTES}"
             bad = _bad(line, filename, reason=ROW_TOO_LONG, detail=detail)
-        elif flaw := self._judge.flaw(line):
+        elif flaw := None if good else self._judge.flaw(line):
             bad = _bad(line, filename, reason=flaw.reason, detail=flaw.detail, field=flaw.field)
         elif self._bare:
             self._keys.append(row.identity(self._identities, b"", line))
@@ -197,7 +205,7 @@ class Verdicts:
             name = row.relative(filename.encode(errors="surrogatepass"), self._day)
             self._keys.append(row.identity(self._identities, name, found.raw))
             return
-        self._bad.append((number, bad))
+        self._bad.append((len(self._keys) + len(self._bad) + 1, bad))
 
 
 def _bad(line: bytes, filename: str, *, reason: str, detail: str, field: str = "") -> Bad:

@@ -17,7 +17,7 @@ from jostler.schema import fields_from_api, table_schema
 from loader import row as rows
 from loader import verify
 from loader.bucket import DirectoryBucket
-from loader.gunzip import CorruptError, chunks, salvaged
+from loader.gunzip import CorruptError, blocks, salvaged, split
 from loader.rewrite import Copy, _copy
 from tests.loader.world import DAY, row
 from tests.support.spool import SCHEMA, document
@@ -69,6 +69,20 @@ def test_every_line_is_reported_once_and_the_bundle_on_line_0(tmp_path: Path) ->
     assert bad == [(2, "not-json"), (4, "empty")]
     assert whole[0]["rows"] == 5
     assert whole[0]["plain_bytes"] == sum(map(len, lines)) + 5
+
+
+def test_a_bad_row_among_good_ones_of_the_usual_form_is_found(tmp_path: Path) -> None:
+    """They are judged many at a time, and the last line need not end."""
+    lines = [row(n) for n in range(300)]
+    lines[7] = row(7, raw=b'{"Rate":"x"}')
+    data = gzip.compress(b"\n".join(lines), mtime=0)
+    (tmp_path / "a").write_bytes(data)
+    keys, bad, whole = found(task(tmp_path, "a"))
+
+    assert [pos for pos, *_ in keys] == [n for n in range(1, 301) if n != 8]
+    assert bad == [(8, "wrong-type")]
+    assert whole[0]["plain_bytes"] == sum(map(len, lines)) + 300
+    assert {x[1:] for x in keys} == {x[1:] for x in found(put(tmp_path, "b", lines))[0]}
 
 
 IDENTICAL = {
@@ -195,7 +209,7 @@ def test_lines_come_whole_or_not_at_all(
         wanted.pop()
     part = data[: max(0, len(data) - cut)]
     try:
-        read = [line for found in chunks(part) for line in found]
+        read = [line for block in blocks(part) for line in split(block)]
     except CorruptError:
         assert cut
         kept = list(salvaged(part))
@@ -210,7 +224,7 @@ def test_a_wrong_sum_is_found() -> None:
     data = bytearray(gzip.compress(b"{}\n" * 9, mtime=0))
     data[-6] ^= 1
     with pytest.raises(CorruptError):
-        list(chunks(bytes(data)))
+        list(blocks(bytes(data)))
 
 
 def test_a_copy_leaves_out_what_it_is_told_and_changes_no_byte(tmp_path: Path) -> None:
