@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 import json
-import random
 import tempfile
 import time
 from dataclasses import dataclass
@@ -95,7 +94,7 @@ class Finisher:
             day.fingerprint,
             day.attempt,
             still_so=lambda: self._still(day) == day.fingerprint,
-            pause=self._pause,
+            pause=attempts.pause,
         )
         outcome = self._tell_ended(found, telling, ended)
         self._clean(found)
@@ -140,9 +139,6 @@ class Finisher:
         if not leave_staged:  # a job that nobody could ask about may still read it
             self._clean(telling.found)
         return telling.outcome(row)
-
-    def _pause(self, tries: int) -> None:
-        time.sleep(2 ** (tries - 1) * random.uniform(0.5, 1))  # noqa: S311 - jitter
 
     def _reject(self, found: Verified, told_id: str) -> None:
         if found.rejects is None:

@@ -15,6 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from jostler.schema import Field, Relation, compare, fields_from_api
+from loader import attempts
 from loader.errors import RunError, WarehouseError
 from loader.naming import TableName
 from loader.plan import Known, Status
@@ -207,5 +208,7 @@ class Meta:
             failed += ours  # those of runs before have spent their ids and mean nothing
             if failed >= TRIES:
                 break
+            if ours:
+                attempts.pause(failed)
         told = "; ".join(str(error.get("message")) for error in job.errors)
         raise WarehouseError(f"job {job.id} into {self.name(table)}: {told}", reason=job.reason)

@@ -39,6 +39,16 @@ def test_a_job_whose_reply_is_lost_is_found_again(loaded: World) -> None:
 
 
 @in_process
+def test_a_ledger_that_takes_no_more_jobs_just_now_is_written_after_a_pause(loaded: World) -> None:
+    """Days that end together all tell it; a partitioned table takes 50 jobs in ten seconds."""
+    loaded.fault("job_error", job="-loads-", reason="rateLimitExceeded", times=2)
+
+    assert loaded.load().code == 0
+    assert [told["Status"] for told in loaded.ledger()] == ["success"]
+    assert loaded.bigquery.faults() == []
+
+
+@in_process
 @pytest.mark.parametrize("fault", ["unavailable_before", "unavailable_after"])
 def test_a_ledger_that_fails_for_a_moment_is_written_once(loaded: World, fault: str) -> None:
     upload = f"/upload/bigquery/v2/projects/{loaded.project}/jobs"
