@@ -10,7 +10,7 @@ import random
 from typing import TYPE_CHECKING
 
 from jostler.watchdir import ScanReason
-from jostler.why.finding import span
+from jostler.words import duration
 
 if TYPE_CHECKING:
     from jostler.config import Config
@@ -67,7 +67,7 @@ class Rescans:
         if self._arrivals.scanning:
             return "which is under way"
         due_s = min(self._periodic_s, self._settling_s or self._periodic_s)
-        return f"in {span(max(0.0, due_s - now_s))}"
+        return f"in {duration(max(0.0, due_s - now_s))}"
 
     def _wait_s(self) -> float:
         """Spread scans so that a fleet that started at one moment does not scan in step."""

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from jostler.tally import REFUSED_KEPT
-from jostler.why.finding import span
+from jostler.words import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,7 +134,7 @@ class Doctor:
                 code="oldest_too_old",
                 level=Level.BAD,
                 since_s=oldest_s + self._oldest_s,
-                text=f"A file has been waiting for {span(age_s)}",
+                text=f"A file has been waiting for {duration(age_s)}",
                 hint="`jostler why` says for what; the log says what cannot be read or grows.",
             )
 
@@ -153,7 +153,7 @@ def _loop(facts: Facts) -> Iterator[Problem]:
             code="agent_stuck",
             level=Level.BAD,
             since_s=facts.now_s - facts.still_s,
-            text=f"The agent's loop has not turned for {span(facts.still_s)}",
+            text=f"The agent's loop has not turned for {duration(facts.still_s)}",
             hint="A disk that does not answer does this. Kubernetes restarts it; nothing is lost.",
         )
 
@@ -164,7 +164,7 @@ def _uploads(facts: Facts) -> Iterator[Problem]:
         return
     last = facts.fared.troubles[-1] if facts.fared.troubles else None
     age_s = max(0.0, facts.now_s - since_s)
-    text = f"Uploads have been failing for {span(age_s)}"
+    text = f"Uploads have been failing for {duration(age_s)}"
     yield Problem(
         code="uploads_failing",
         level=Level.BAD if age_s > PATIENT_S else Level.ATTENTION,
@@ -276,4 +276,6 @@ def _well(facts: Facts) -> str:
     last_s = max(facts.view.last_success_s.values(), default=0.0)
     if not last_s:
         return "All is well; no bundle had to be stored yet."
-    return f"All is well. The last bundle was stored {span(max(0.0, facts.now_s - last_s))} ago."
+    return (
+        f"All is well. The last bundle was stored {duration(max(0.0, facts.now_s - last_s))} ago."
+    )

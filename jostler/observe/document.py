@@ -16,8 +16,7 @@ from jostler.bundle import display
 from jostler.names import REJECTED
 from jostler.observe.history import STEP_S
 from jostler.observe.survey import Waiting
-from jostler.observe.words import size
-from jostler.why.finding import span
+from jostler.words import duration, size
 
 if TYPE_CHECKING:
     from jostler.bundle import Fared, Limits
@@ -184,7 +183,7 @@ def _open(one: OpenBundle, limits: Limits, at_s: float) -> Json:
         "held_bytes": one.held_bytes,
         "opened": instant(one.opened_s),
         "seals_at": instant(one.opened_s + limits.max_age_s),
-        "seals_by": f"age in {span(left_s)}, or {size(left_bytes)} of rows more",
+        "seals_by": f"age in {duration(left_s)}, or {size(left_bytes)} of rows more",
     }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from jostler.why.finding import shown, span
+from jostler.words import duration, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,7 +98,7 @@ def _since(then: str | None, now: str) -> str:
 
 def _ago(then: str, now: str) -> str:
     passed = datetime.fromisoformat(now) - datetime.fromisoformat(then)
-    return span(max(0.0, passed.total_seconds()))
+    return duration(max(0.0, passed.total_seconds()))
 
 
 def _size(count: float) -> str:

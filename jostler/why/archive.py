@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from jostler.errors import JostlerError, TransientError
 from jostler.names import INDEX, REJECTED, BundleName, Day, Kind
-from jostler.why.finding import Finding, Looked, State, Value, rfc3339
+from jostler.why.finding import Finding, Looked, State, Value
 from jostler.why.rows import Row, row_of
+from jostler.words import rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

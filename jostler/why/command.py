@@ -20,10 +20,11 @@ from jostler.names import Place
 from jostler.storage import open_storage
 from jostler.why import archive, bigquery, client, local
 from jostler.why import asked as question
-from jostler.why.finding import Answer, Finding, Looked, State, as_json, as_text, shown
+from jostler.why.finding import Answer, Finding, Looked, State, as_json, as_text
 from jostler.why.journal import locked_by
 from jostler.why.options import ABOUT, FLAGS
 from jostler.why.spool import Doer, Setting
+from jostler.words import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

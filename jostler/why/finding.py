@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from jostler.bundle import display
+from jostler.words import ago, duration, rfc3339, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -156,19 +156,6 @@ class Answer:
         }
 
 
-def rfc3339(when: datetime) -> str:
-    """Write an aware instant in UTC, with microseconds."""
-    return when.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def shown(text: str) -> str:
-    """Make text fit for JSON and terminals: what is not printable becomes a backslash escape."""
-    clean = display(text)
-    if clean.isprintable():
-        return clean
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in clean)
-
-
 def as_text(answer: Answer, asked: str, now: datetime) -> str:
     """Write an answer for people."""
     lines = [f"{shown(asked)}: unknown"] if not answer.findings else []
@@ -182,33 +169,15 @@ def as_text(answer: Answer, asked: str, now: datetime) -> str:
 
 
 def _finding_lines(found: Finding, now: datetime) -> list[str]:
-    since = f"since {rfc3339(found.since)} ({ago(found.since, now)})" if found.since else ""
-    lines = [f"{str(found.state).upper()} {shown(found.file)}", f"  {since}" if since else ""]
+    lines = [f"{str(found.state).upper()} {shown(found.file)}"]
+    if found.since:
+        ahead = (found.since - now).total_seconds()
+        how = f"{duration(ahead)} ahead of this clock" if ahead > 0 else ago(found.since, now)
+        lines += [f"  since {rfc3339(found.since)} ({how})"]
     lines += [f"  why:  {shown(found.why)}", f"  next: {shown(found.next)}"]
     width = max(map(len, found.evidence), default=0)
     lines += [f"    {key:{width}}  {shown(str(value))}" for key, value in found.evidence.items()]
-    return [line for line in lines if line]
-
-
-def ago(when: datetime, now: datetime) -> str:
-    """Say in words how long ago an instant was: its two largest units."""
-    seconds = round((now - when).total_seconds())
-    if seconds < 0:
-        return f"{span(-seconds)} ahead of this clock"
-    return f"{span(seconds)} ago"
-
-
-def span(seconds: float) -> str:
-    """Write a time span by its two largest units: `3 h 12 min`."""
-    whole = round(seconds)
-    parts: list[str] = []
-    for name, size in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
-        count, whole = divmod(whole, size)
-        if count or (name == "s" and not parts):
-            parts.append(f"{count} {name}")
-        elif parts:
-            break
-    return " ".join(parts[:2])
+    return lines
 
 
 def as_json(answer: Answer) -> str:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from jostler.bundle.journal import SEALED, STORED, Journal, Record
-from jostler.why.finding import Finding, Looked, State, Value, rfc3339
+from jostler.why.finding import Finding, Looked, State, Value
 from jostler.why.spool import instant
+from jostler.words import rfc3339
 
 if TYPE_CHECKING:
     from jostler.bundle import Entry, Rejection

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from jostler.ages import Ages
 from jostler.why import asked as question
-from jostler.why.finding import Finding, Looked, State, Value, rfc3339, span
+from jostler.why.finding import Finding, Looked, State, Value
 from jostler.why.journal import Upload
 from jostler.why.local import Memory, look
 from jostler.why.spool import Doer, Setting, arrived, instant, on_disk
+from jostler.words import duration, rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,7 +94,7 @@ def reply(
     told = f"node {config.node}, datatypes {', '.join(setting.datatypes)}"
     looked = Looked(WHERE, True, told)
     if memory is None:
-        why = f"the agent's loop has not answered for {span(PATIENCE_S)}: it may be stuck"
+        why = f"the agent's loop has not answered for {duration(PATIENCE_S)}: it may be stuck"
         if waits_for:
             why = (
                 f"the agent has just been started, and takes no file yet: it waits for {waits_for}"
@@ -161,7 +162,7 @@ def _open(bundle: OpenBundle, line: int, entry: Entry, shelf: Shelf) -> Finding:
         file=entry.path,
         since=since,
         why=f"{rejection.reason}: {rejection.detail}; {why}" if rejection else why,
-        next=f"the bundle is uploaded in {span(max(0.0, left_s))}, or after {room} bytes more",
+        next=f"the bundle is uploaded in {duration(max(0.0, left_s))}, or after {room} bytes more",
         evidence=evidence | {"read": rfc3339(since)},
     )
 
@@ -199,6 +200,6 @@ def _left(left: Left, intake: Intake) -> Finding:
         file=left.path,
         since=since,
         why=f"it is bad as it is now, perhaps half written: {wrong}",
-        next=f"if it does not change it is rejected in {span(max(0.0, due_s))} (-missed-age)",
+        next=f"if it does not change it is rejected in {duration(max(0.0, due_s))} (-missed-age)",
         evidence=evidence,
     )

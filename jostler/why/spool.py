@@ -19,7 +19,8 @@ from jostler.bundle import REJECT_WHOLE_BYTES, FileState, read_file
 from jostler.bundle.file import hash_file
 from jostler.intake import placed
 from jostler.watchdir.wanted import Wanted
-from jostler.why.finding import Finding, Looked, State, Value, rfc3339, span
+from jostler.why.finding import Finding, Looked, State, Value
+from jostler.words import duration, rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -208,7 +209,7 @@ def _reason(path: str, state: FileState, setting: Setting, doer: Doer) -> tuple[
     if settled_s > 0:
         why = "as far as the agent knows nobody has closed it yet, and since its last change"
         return (
-            f"{why} {span(setting.ages.settle_s)} (-settle-age) have not passed",
+            f"{why} {duration(setting.ages.settle_s)} (-settle-age) have not passed",
             f"it is taken when it is closed, or else by a scan {_when(settled_s)}",
         )
     return (
@@ -218,7 +219,7 @@ def _reason(path: str, state: FileState, setting: Setting, doer: Doer) -> tuple[
 
 
 def _when(seconds: float) -> str:
-    return f"in {span(seconds)}" if seconds > 0 else "by the next scan"
+    return f"in {duration(seconds)}" if seconds > 0 else "by the next scan"
 
 
 def _unreadable(path: str, full: str, exc: OSError) -> Finding:

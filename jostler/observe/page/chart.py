@@ -15,7 +15,7 @@ from enum import Enum
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from jostler.observe import words
+from jostler import words
 from jostler.observe.page.html import Html, join, tag
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jostler.observe import words
+from jostler import words
 from jostler.observe.page.facts import Facts, mapping, several, text, total
 from jostler.observe.page.html import NOTHING, Content, Html, join, tag
 from jostler.observe.page.parts import Row, bundle_name, fact_list, name, table, when, wrapped

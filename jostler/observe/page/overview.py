@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jostler.observe import words
+from jostler import words
 from jostler.observe.page.chart import Chart, Measure, Shape
 from jostler.observe.page.datatype import anchor, bar, error_text, rejected, waiting
 from jostler.observe.page.facts import Facts, mapping, sequence, several, text

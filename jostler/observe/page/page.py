@@ -13,7 +13,7 @@ import hashlib
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from jostler.observe import words
+from jostler import words
 from jostler.observe.page.banner import banner, headline, icon
 from jostler.observe.page.datatype import datatype
 from jostler.observe.page.facts import Facts, mapping, several, text

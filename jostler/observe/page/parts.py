@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jostler.observe import words
+from jostler import words
 from jostler.observe.page.facts import text
 from jostler.observe.page.html import NOTHING, Content, Html, join, tag
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostler.observe import words
+from jostler import words
 from jostler.observe.page import CONTENT_SECURITY_POLICY, render
 from jostler.observe.page.chart import COLUMNS, Chart, Measure, Shape
 from jostler.observe.page.html import visible

@@ -1,7 +1,7 @@
-"""Numbers, sizes, durations and instants as a person reads them.
+"""Numbers, sizes, durations, instants and names as a person reads them.
 
-**Invariant:** any value gives some text; what is missing or is no number gives a dash, and an
-instant that cannot be read is shown as it came.
+**Invariant:** any value gives some text; what is missing or is no number gives a dash, and text
+comes out so that no terminal obeys it.
 
 Pure: the present is an argument.
 """
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+
+from jostler.bundle import display
 
 DASH = "–"  # noqa: RUF001 - a dash is meant
 MINUTE_S = 60
@@ -100,3 +102,16 @@ def ago(then: datetime, now: datetime) -> str:
 def clock(then: datetime, now: datetime) -> str:
     """Write the time of day in UTC, with the day when it is another."""
     return f"{then:%H:%M:%S}" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M:%S}"
+
+
+def rfc3339(when: datetime) -> str:
+    """Write an aware instant in UTC, with microseconds."""
+    return when.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def shown(text: str) -> str:
+    """Make text fit for JSON and terminals: what is not printable becomes a backslash escape."""
+    clean = display(text)
+    if clean.isprintable():
+        return clean
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in clean)
