@@ -129,6 +129,7 @@ def _choose(wave: Wave, bundles: list[Row], max_bad: float) -> dict[int, Copy]:
         bucket, name = wave.copy_name(bundle.bundle)
         copies[bundle.bundle] = Copy(task=task, bare=bundle.bare, bucket=bucket, name=name)
         verdict.staged.append((bucket, name))
+        verdict.rewritten += 1
         verdict.uris.append(f"{bucket}/{name}")
     return copies
 

@@ -99,7 +99,7 @@ class Telling:
             "Seconds": round((now - self.started).total_seconds(), 3),
             "Reason": day.reason,
             "Bundles": len(day.bundles),
-            "Rewritten": len(found.staged),
+            "Rewritten": found.rewritten,
             "Corrupt": found.corrupt,
             "PackedBytes": day.size_bytes,
             "PlainBytes": found.plain_bytes,

@@ -47,6 +47,7 @@ class Verified:
         day: as planned.
         uris: that hold exactly its good rows, once each.
         staged: bucket and name of the objects that were written for it.
+        rewritten: how many of those are copies of bundles.
         rejects: its bad rows as NDJSON, but for the JobID; None when there are none.
         error: why it cannot be loaded; else empty.
     """
@@ -60,6 +61,7 @@ class Verified:
     rejected: int = 0
     repeated: int = 0
     renewed: int = 0
+    rewritten: int = 0
     corrupt: int = 0
     plain_bytes: int = 0
 

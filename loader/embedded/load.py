@@ -19,7 +19,7 @@ from loader.embedded.errors import invalid, unsupported
 from loader.embedded.judge import RowJudge
 from loader.embedded.landing import Landing
 from loader.embedded.names import TableRef, destination
-from loader.embedded.sources import Source, expand
+from loader.embedded.sources import Source, expand, listed
 from loader.embedded.staging import Stage, Tally
 
 if TYPE_CHECKING:
@@ -33,9 +33,13 @@ FORMAT = "NEWLINE_DELIMITED_JSON"
 _KEYS = """
 sourceUris schema destinationTable createDisposition writeDisposition sourceFormat
 autodetect maxBadRecords ignoreUnknownValues schemaUpdateOptions timePartitioning clustering
-encoding destinationTableProperties
+encoding destinationTableProperties fileSetSpecType
 """
 KEYS = frozenset(_KEYS.split())
+MATCH, MANIFEST = (
+    "FILE_SET_SPEC_TYPE_FILE_SYSTEM_MATCH",
+    "FILE_SET_SPEC_TYPE_NEW_LINE_DELIMITED_MANIFEST",
+)
 ADDITION = "ALLOW_FIELD_ADDITION"
 RELAXATION = "ALLOW_FIELD_RELAXATION"
 
@@ -58,6 +62,8 @@ class Loads:
         kind = load.get("sourceFormat") or "CSV"
         if kind != FORMAT:
             raise unsupported(f"Source format {kind}")
+        if load.get("fileSetSpecType") not in {None, MATCH, MANIFEST}:
+            raise invalid(f"Invalid value for fileSetSpecType: {load['fileSetSpecType']}")
         if (load.get("encoding") or "UTF-8") != "UTF-8":
             raise unsupported(f"Encoding {load['encoding']}")
         if load.get("autodetect") and not load.get("schema"):
@@ -128,7 +134,8 @@ def _landing(load: Json, ref: TableRef, day: str) -> Landing:
 
 def _sources(load: Json, job: Job) -> list[Source]:
     if job.media is None:
-        return expand([str(uri) for uri in load.get("sourceUris") or []])
+        uris = [str(uri) for uri in load.get("sourceUris") or []]
+        return listed(uris) if load.get("fileSetSpecType") == MANIFEST else expand(uris)
     return [Source("uploaded data", job.media.stat().st_size, job.media)]
 
 

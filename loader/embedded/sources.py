@@ -2,7 +2,8 @@
 
 **Invariant:** a `Source` that `expand` returned existed when the job began.
 
-It refuses URIs that BigQuery refuses: two wildcards, a wildcard in the bucket, too many of them.
+It refuses URIs that BigQuery refuses: two wildcards, a wildcard in the bucket, too many of them
+outside of a manifest.
 Objects are read over plain HTTP from STORAGE_EMULATOR_HOST: there is no way to the real service.
 """
 
@@ -68,6 +69,22 @@ def expand(uris: list[str]) -> list[Source]:
     if len(uris) > MAX_URIS:
         raise invalid(f"Too many source URIs: {len(uris)}, at most {MAX_URIS}")
     return [source for uri in uris for source in _expand(uri)]
+
+
+def listed(manifests: list[str]) -> list[Source]:
+    """Find what manifests name: objects that hold a URI on each line, in any number.
+
+    Raises:
+        ApiError: one of the lines is empty, has a wildcard, or names nothing.
+    """
+    sources: list[Source] = []
+    for manifest in expand(manifests):
+        with manifest.open() as file:
+            for line in file.read().decode(errors="replace").splitlines():
+                if not line or "*" in line:
+                    raise invalid(f"Manifest {manifest.uri}: {line!r} is no URI of one object")
+                sources += _expand(line)
+    return sources
 
 
 def _expand(uri: str) -> Iterator[Source]:

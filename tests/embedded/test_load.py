@@ -283,6 +283,32 @@ def test_many_objects_page_by_page(client: bigquery.Client, table: str, bucket: 
     assert numbers(client, table, DAYS[0]) == list(range(60))
 
 
+def test_a_manifest_names_the_objects(
+    client: bigquery.Client, table: str, bucket: Bucket
+) -> None:
+    """A line for each, without wildcards; all of them must be there."""
+
+    def read(kind: str, *lines: str) -> bigquery.LoadJob:
+        manifest = bucket.put("list.txt", "".join(f"{line}\n" for line in lines).encode())
+        load = {"sourceFormat": "NEWLINE_DELIMITED_JSON", "fileSetSpecType": kind}
+        config = LoadJobConfig.from_api_repr({"load": load})
+        job: bigquery.LoadJob = client.load_table_from_uri(manifest, table, job_config=config)
+        return job.result()
+
+    manifest = "FILE_SET_SPEC_TYPE_NEW_LINE_DELIMITED_MANIFEST"
+    names = [bucket.put(f"{n}.jsonl", ndjson({"date": DAYS[0], "n": n})) for n in range(3)]
+
+    assert read(manifest, names[0], names[2]).input_files == 2
+
+    with pytest.raises(BadRequest, match=r"list\.txt.*is no URI of one object"):
+        read(manifest, f"{bucket.prefix}/*.jsonl")
+    with pytest.raises(NotFound):
+        read(manifest, names[1], f"{bucket.prefix}/none")
+    with pytest.raises(BadRequest, match="fileSetSpecType"):
+        read("ALL", names[1])
+    assert numbers(client, table, DAYS[0]) == [0, 2]
+
+
 @pytest.mark.parametrize("name", ["missing.jsonl", "a//b.jsonl"])
 def test_a_missing_object_is_not_found(
     client: bigquery.Client, table: str, bucket: Bucket, name: str

@@ -11,6 +11,7 @@ import pytest
 from google.api_core.exceptions import BadRequest
 
 from jostler.names import Kind
+from loader import finish
 from tests.loader.world import DAY, World, row
 from tests.support.agent import once
 from tests.support.spool import SCHEMA, Spool, document
@@ -256,6 +257,23 @@ def test_what_is_no_bundle_is_counted(world: World, data: bytes) -> None:
     assert world.load().code == 0
     assert len(world.rows()) == 30
     assert {line["Reason"] for line in world.rejects()} == {"corrupt-bundle"}
+
+
+def test_more_bundles_than_a_job_takes_uris_are_loaded_by_a_manifest(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lies in staging beside the copies, and is gone when the day is loaded."""
+    monkeypatch.setattr(finish, "URIS_MAX", 2)
+    world.put_schema()
+    for number in range(3):
+        world.put_bundle([row(number), row(0)])
+
+    assert world.load().code == 0
+
+    assert world.rows() == names(0, 1, 2)
+    (told,) = world.ledger()
+    assert (told["Bundles"], told["Rewritten"], told["RowsRepeated"]) == (3, 3, 3)
+    assert world.names("loader-staging/") == []
 
 
 def test_a_day_without_any_good_row_is_emptied(world: World) -> None:
