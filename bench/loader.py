@@ -1,6 +1,6 @@
 """How fast the loader verifies bundles, beside Spark's own JSON reader over the same objects.
 
-usage: python -m bench.loader [--mb 400] [--rounds 3] [--archive 10000]
+usage: python -m bench.loader [--mb 1500] [--rounds 3] [--archive 10000]
 
 Two shapes of rows, in bundles of 20 MiB as agents make them, on one core and on two:
 
@@ -269,7 +269,7 @@ def main() -> None:
         child(Path(root), int(cores), int(rounds), json.loads(sizes))
         return
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--mb", type=int, default=400, help="MB of rows of each shape")
+    parser.add_argument("--mb", type=int, default=1500, help="MB of rows of each shape")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--archive", type=int, default=10_000, help="small bundles; 0: none")
     parser.add_argument("--dir", default="/dev/shm" if Path("/dev/shm").is_dir() else None)
