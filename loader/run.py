@@ -189,7 +189,7 @@ class Loader:
         total = sum(day.size_bytes for day in days)
         try:
             counted = spark.sparkContext.accumulator(0)
-            with self._tell.progress(spark, f"{len(days)} days", total, counted):
+            with self._tell.progress(spark, _days(len(days)), total, counted):
                 engine.run(
                     spark,
                     wave,
@@ -214,6 +214,10 @@ class Loader:
 
 def _refused(refusal: Refusal) -> Outcome:
     return Outcome(day=refusal.day, status=refusal.status, why=refusal.why)
+
+
+def _days(count: int) -> str:
+    return "1 day" if count == 1 else f"{count} days"
 
 
 def _version() -> str:

@@ -110,18 +110,17 @@ class Tell:
         counted: Accumulator[int],
         stop: threading.Event,
     ) -> None:
+        """Follow the first stage, which verifies; those after it are shorter."""
         began = time.monotonic()
+        tracker = spark.sparkContext.statusTracker()
+        first: int | None = None
         while not stop.wait(TICK_S):
-            tracker = spark.sparkContext.statusTracker()
-            stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
-            done, total = 0, 0
-            for stage in stages:
-                if stage:
-                    done, total = done + stage.numCompletedTasks, total + stage.numTasks
-            if not total:
-                continue
-            spent, part = time.monotonic() - began, done / total
-            self._write("\r\x1b[K" + bar(what, part, spent, size_bytes, counted.value))
+            if first is None:
+                first = min(tracker.getActiveStageIds(), default=None)
+            stage = None if first is None else tracker.getStageInfo(first)
+            if stage:
+                spent, part = time.monotonic() - began, stage.numCompletedTasks / stage.numTasks
+                self._write("\r\x1b[K" + bar(what, part, spent, size_bytes, counted.value))
 
 
 def bar(what: str, part: float, spent_s: float, size_bytes: int, rows: int) -> str:
@@ -137,6 +136,8 @@ def bar(what: str, part: float, spent_s: float, size_bytes: int, rows: int) -> s
     filled = round(part * 20)
     drawn = "#" * filled + "." * (20 - filled)
     left = f", {spent_s / part * (1 - part):.0f} s left" if part else ""
+    if part == 1:
+        left = ", looking for repeated rows"
     speed = f"{rows / spent_s:,.0f} rows/s, {size(size_bytes * part / spent_s)}/s packed"
     return f"{what} [{drawn}] {part:.0%} {speed}{left}"
 

@@ -283,9 +283,7 @@ def test_many_objects_page_by_page(client: bigquery.Client, table: str, bucket: 
     assert numbers(client, table, DAYS[0]) == list(range(60))
 
 
-def test_a_manifest_names_the_objects(
-    client: bigquery.Client, table: str, bucket: Bucket
-) -> None:
+def test_a_manifest_names_the_objects(client: bigquery.Client, table: str, bucket: Bucket) -> None:
     """A line for each, without wildcards; all of them must be there."""
 
     def read(kind: str, *lines: str) -> bigquery.LoadJob:

@@ -122,4 +122,5 @@ def test_progress_says_rows_bytes_and_time_left() -> None:
     assert bar("3 days", 0.25, 2.0, 8_000_000, 5000) == (
         "3 days [#####...............] 25% 2,500 rows/s, 1.0 MB/s packed, 6 s left"
     )
-    assert bar("1 days", 0.0, 2.0, 8, 0).endswith("0% 0 rows/s, 0 B/s packed")
+    assert bar("3 days", 1.0, 2.0, 8_000_000, 5000).endswith("packed, looking for repeated rows")
+    assert bar("1 day", 0.0, 2.0, 8, 0).endswith("0% 0 rows/s, 0 B/s packed")
