@@ -19,7 +19,6 @@ from loader.embedded.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
 START_S = 10.0
 GRACE_S = 5  # what open connections get when the server is told to stop
@@ -78,12 +77,7 @@ class EmbeddedBigQuery:
             time.sleep(0.005)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.should_exit = True
         self._thread.join()
         self._service.close()

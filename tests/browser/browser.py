@@ -10,7 +10,6 @@ from selenium.webdriver.chrome.service import Service
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
 DESKTOP = (1280, 900)
 PHONE = (360, 740)
@@ -86,10 +85,5 @@ class Browser:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.driver.quit()

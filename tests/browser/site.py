@@ -9,8 +9,6 @@ from jostler.observe.server import Reply, StatusServer
 from tests.browser import documents
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from tests.browser.documents import Document
 
 
@@ -48,10 +46,5 @@ class Site:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.close()

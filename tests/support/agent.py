@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Self
 from tests.support.spool import EXPERIMENT
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from tests.support.spool import Spool
 
 WAIT_S = 60.0
@@ -132,12 +130,7 @@ class RunningAgent:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._process.poll() is None:
             self.kill()
         self._reader.join(5)
