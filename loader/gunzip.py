@@ -75,12 +75,19 @@ def _inflated(data: bytes) -> Iterator[bytes]:
 def salvaged(data: bytes) -> Iterator[bytes]:
     """Yield the lines of a corrupt bundle that can be read, and at last what cannot be a line."""
     inflate = zlib.decompressobj(_GZIP)
-    tail = b""
+    begun: list[bytes] = []
     try:
         for at in range(0, len(data), SALVAGE_BYTES):
-            plain = inflate.decompress(data[at : at + SALVAGE_BYTES])
-            *lines, tail = (tail + plain).split(b"\n")
-            yield from lines
+            piece = data[at : at + SALVAGE_BYTES]
+            while piece:
+                end, *lines = inflate.decompress(piece).split(b"\n")
+                begun.append(end)
+                for line in lines:
+                    yield b"".join(begun)
+                    begun = [line]
+                piece = inflate.unused_data
+                if inflate.eof:
+                    inflate = zlib.decompressobj(_GZIP)
     except zlib.error:
         pass
-    yield tail
+    yield b"".join(begun)

@@ -3,10 +3,10 @@
 **Invariant:** equal (node, Filename, bytes of `raw`) give equal identities, whichever agent wrote
 the row, and in whatever order or case its keys stand; nothing is parsed that need not be.
 
-An identity lives no longer than a run.  Node and Filename go through BLAKE2b: nobody can make a row
-that stands for another's.  Contents, compared only under the same node and Filename, go through
-XXH3: two that differ are taken for one another once in 2^128 by chance, and otherwise only if the
-producer of both made them so; it is fifteen times as fast.
+An identity lives no longer than a run.  Node and Filename go through BLAKE2b, 8 bytes of it: whoever
+wants a row that stands for another node's must try 2^64 names.  Contents matter only under one node
+and Filename, and go through XXH3: two that differ are taken for one another once in 2^128 by
+chance, else only if the producer of both made them so; and it is fifteen times as fast.
 
 Pure.  The rules of writing are docs/format.md's; rows of m-lab's Go agent say `Date`, `Archiver`
 and `Raw`, have an absolute Filename, and those of its index1 have no standard columns at all.
