@@ -3,7 +3,7 @@
 **Invariant:** equal (node, Filename, bytes of `raw`) give equal identities, whichever agent wrote
 the row, and in whatever order or case its keys stand; nothing is parsed that need not be.
 
-An identity lives no longer than a run.  Node and Filename go through BLAKE2b, 8 bytes of it: whoever
+An identity lives no longer than a run.  Node and Filename go through BLAKE2b, 8 bytes of it: who
 wants a row that stands for another node's must try 2^64 names.  Contents matter only under one node
 and Filename, and go through XXH3: two that differ are taken for one another once in 2^128 by
 chance, else only if the producer of both made them so; and it is fifteen times as fast.
