@@ -11,6 +11,8 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from loader.errors import RunError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -33,7 +35,7 @@ SETTINGS: dict[str, str] = {
     "spark.sql.shuffle.partitions": "32",
 }
 LOCAL: dict[str, str] = {
-    # The driver is the executor; keys of ten million rows are some 400 MB.
+    # The driver is the executor: it sorts the keys of ten million rows, 40 bytes each.
     "spark.driver.memory": "2g",
     # On a laptop the host's own name often does not resolve.
     "spark.driver.host": "127.0.0.1",
@@ -51,8 +53,13 @@ def session(master: str) -> Iterator[SparkSession]:
 
     Args:
         master: URL; empty for what spark-submit says, else all cores of this machine.
+
+    Raises:
+        RunError: Spark does not start.
     """
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - see the module's invariant
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - see the module's invariant
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - as above
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
     theirs = SparkContext._active_spark_context is not None  # noqa: SLF001 - no public question
@@ -68,7 +75,12 @@ def session(master: str) -> Iterator[SparkSession]:
     for key, value in (SETTINGS | LOCAL if url.startswith("local") else SETTINGS).items():
         if not conf.contains(key):
             builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    try:
+        spark = builder.getOrCreate()
+    except (PySparkException, Py4JError) as exc:
+        told = str(exc).partition("\n")[0]
+        hint = "install Java 17 or 21, or set JAVA_HOME" if "JAVA_GATEWAY" in told else ""
+        raise RunError(f"Spark does not start ({url}): {told}", hint=hint) from exc
     try:
         yield spark
     finally:

@@ -264,5 +264,7 @@ def _translated(what: str) -> Iterator[None]:
         reason = str(exc.errors[0].get("reason", "")) if exc.errors else ""
         hint = "grant the roles of docs/loader.md" if isinstance(exc, api.Forbidden) else ""
         raise WarehouseError(f"{what}: {told}", reason=reason, hint=hint) from exc
+    except api.RetryError as exc:  # for as long as --patience says
+        raise WarehouseError(f"{what}: {exc}", hint="check network and DNS") from exc
     except (RequestException, auth.GoogleAuthError, ConnectionError, TimeoutError) as exc:
         raise WarehouseError(f"{what}: {exc!r}", hint="check network and DNS") from exc

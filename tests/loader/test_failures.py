@@ -174,6 +174,25 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, out + err
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("JAVA_HOME", "/nonexistent", "Spark does not start (local[1]): [JAVA_GATEWAY_EXITED]"),
+        ("BIGQUERY_EMULATOR_HOST", "http://127.0.0.1:9", "Connection refused"),
+    ],
+)
+def test_what_cannot_begin_says_why_in_a_line(
+    loaded: World, variable: str, value: str, said: str
+) -> None:
+    """Without Java, and without BigQuery: exit 1, and no trace of calls."""
+    code, told = ended(loaded.start("--patience", "1", **{variable: value}))
+
+    (line,) = (line for line in told.splitlines() if line.startswith("jostler-load: "))
+    assert code == 1
+    assert said in line
+    assert "Traceback" not in told
+
+
 @pytest.mark.slow
 def test_a_loader_killed_between_load_and_ledger_is_made_good_by_the_next(
     loaded: World, request: pytest.FixtureRequest
