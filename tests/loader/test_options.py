@@ -12,7 +12,6 @@ import pytest
 from loader.__main__ import main
 from loader.errors import UsageError
 from loader.options import HELP, parse, variable
-from loader.tell import bar
 from loader.window import EVERYTHING, Period, Window, months_before, of_period
 
 TODAY = date(2026, 3, 31)
@@ -115,12 +114,3 @@ def test_months_are_of_the_calendar() -> None:
     assert months_before(date(2024, 3, 30), 1) == date(2024, 2, 29)
     assert months_before(date(2024, 1, 5), 1) == date(2023, 12, 5)
     assert months_before(date(2024, 2, 29), 12) == date(2023, 2, 28)
-
-
-def test_progress_says_rows_bytes_and_time_left() -> None:
-    """On one line; before the first task has ended nothing is known of the time left."""
-    assert bar("3 days", 0.25, 2.0, 8_000_000, 5000) == (
-        "3 days [#####...............] 25% 2,500 rows/s, 1.0 MB/s packed, 6 s left"
-    )
-    assert bar("3 days", 1.0, 2.0, 8_000_000, 5000).endswith("packed, looking for repeated rows")
-    assert bar("1 day", 0.0, 2.0, 8, 0).endswith("0% 0 rows/s, 0 B/s packed")

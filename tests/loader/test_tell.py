@@ -1,0 +1,99 @@
+"""What the operator sees, on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from loader import tell
+from loader.tell import Tell, bar
+from tests.loader.world import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+    from pyspark.sql import SparkSession
+
+
+class Terminal(io.StringIO):
+    """Text that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_says_rows_bytes_and_time_left() -> None:
+    """On one line; before the first task has ended nothing is known of the time left."""
+    assert bar("3 days", 0.25, 2.0, 8_000_000, 5000) == (
+        "3 days [#####...............] 25% 2,500 rows/s, 1.0 MB/s packed, 6 s left"
+    )
+    assert bar("3 days", 1.0, 2.0, 8_000_000, 5000).endswith("packed, looking for repeated rows")
+    assert bar("1 day", 0.0, 2.0, 8, 0).endswith("0% 0 rows/s, 0 B/s packed")
+
+
+def test_events_are_sentences_on_a_terminal_and_objects_elsewhere() -> None:
+    """No text of an event moves the cursor, or ends its line."""
+    screen, file = Terminal(), io.StringIO()
+    for err in (screen, file):
+        Tell(io.StringIO(), err).event("day.failed", "error", why="a\x1b[2Jb\nc", read=2)
+
+    assert screen.getvalue() == "\r\x1b[Kerror: day.failed why=a?[2Jb?c read=2\n"
+    told = json.loads(file.getvalue())
+    assert (told["event"], told["level"], told["why"]) == ("day.failed", "error", "a\x1b[2Jb\nc")
+    assert file.getvalue().count("\n") == 1
+
+
+def test_numbers_of_a_table_stand_to_the_right() -> None:
+    out = io.StringIO()
+    Tell(out, io.StringIO()).table(("day", "read"), [("2026-01-02", 7), ("x", 1234)])
+    assert out.getvalue() == "day         read\n2026-01-02     7\nx           1234\n"
+
+
+def test_progress_goes_on_while_later_stages_run(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It follows the first stage to its end, and does not begin anew with the next."""
+    monkeypatch.setattr(tell, "TICK_S", 0.02)
+    screen = Terminal()
+    gates = [str(tmp_path / name) for name in ("verify", "later")]
+
+    def waits(gate: str, number: int) -> None:
+        import os  # noqa: PLC0415 - in the worker
+
+        if number == 1:
+            open(f"{gate}.waits", "w").close()  # noqa: PTH123 - as above
+            while not os.path.exists(gate):  # noqa: PTH110 - as above
+                time.sleep(0.01)
+
+    def work() -> None:
+        with Tell(io.StringIO(), screen).progress(
+            spark, "1 day", 10**6, spark.sparkContext.accumulator(0)
+        ):
+            for gate in gates:
+                numbers = spark.sparkContext.parallelize(range(2), 2)
+                numbers.foreach(lambda number, gate=gate: waits(gate, number))
+
+    def shows(text: str) -> None:
+        wait_until(text, lambda: text in screen.getvalue())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        shows("] 50%")
+        (tmp_path / "verify").touch()
+        wait_until("the next stage", (tmp_path / "later.waits").exists)
+        shows("] 100%")
+        before = len(screen.getvalue())
+        wait_until("more of it", lambda: len(screen.getvalue()) > before + 200)
+    finally:
+        for name in ("verify", "later"):
+            (tmp_path / name).touch()
+        thread.join()
+
+    after = screen.getvalue()[before:]
+    assert "] 50%" not in after
+    assert after.endswith("\r\x1b[K")
