@@ -75,18 +75,22 @@ class Result:
         )
 
 
+def header(rng: random.Random) -> dict[str, object]:
+    """Make what every document begins with; whoever writes it puts a UUID of its own in."""
+    return {
+        "UUID": "0" * 24,
+        "StartTime": f"2026-01-02T03:04:05.{rng.randrange(10**9):09d}Z",
+        "Server": f"10.0.{rng.randrange(256)}.{rng.randrange(256)}",
+    }
+
+
 def documents(size_kib: int) -> list[bytes]:
     """Make a few hundred different documents; each is written many times with its own UUID."""
     rng = random.Random(1)
     made = []
     for _ in range(200):
-        value: dict[str, object] = {
-            "UUID": "0" * 24,
-            "StartTime": f"2026-01-02T03:04:05.{rng.randrange(10**9):09d}Z",
-            "Server": f"10.0.{rng.randrange(256)}.{rng.randrange(256)}",
-            "Port": rng.randrange(65536),
-            "Rate": rng.random() * 1000,
-        }
+        value = header(rng)
+        value |= {"Port": rng.randrange(65536), "Rate": rng.random() * 1000}
         samples: list[dict[str, int]] = []
         counts = [rng.randrange(10**5) for _ in COUNTERS]
         length = 160

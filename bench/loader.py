@@ -33,7 +33,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.agent import SCHEMA, documents
+from bench.agent import SCHEMA, documents, header
 from jostler.bundle.blocks import BlockWriter
 from jostler.bundle.row import Archiver, row, row_head
 from jostler.names import Day
@@ -69,11 +69,7 @@ def flat() -> list[bytes]:
     words = ["alpha", "beta", "gamma", "delta", "epsilon", "übung", "zeta"]
     made = []
     for _ in range(500):
-        value: dict[str, object] = {
-            "UUID": "0" * 24,
-            "StartTime": f"2026-01-02T03:04:05.{rng.randrange(10**9):09d}Z",
-            "Server": f"10.0.{rng.randrange(256)}.{rng.randrange(256)}",
-        }
+        value = header(rng)
         value |= {f"Count{n}": rng.randrange(10**9) for n in range(10)}
         value |= {f"Rate{n}": rng.random() * 1000 for n in range(10)}
         value |= {f"Note{n}": " ".join(rng.choices(words, k=9)) for n in range(6)}

@@ -109,9 +109,16 @@ def rfc3339(when: datetime) -> str:
     return when.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def visible(text: str) -> str:
+    r"""Spell out each character that a reader would not see, or that would move others.
+
+    Printable text is returned as it is; others become `\t`, `\x1b`, `\u202e`, `\ud800` and alike.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
 def shown(text: str) -> str:
-    """Make text fit for JSON and terminals: what is not printable becomes a backslash escape."""
-    clean = display(text)
-    if clean.isprintable():
-        return clean
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in clean)
+    """Make a path or any other text fit for JSON and terminals."""
+    return visible(display(text))

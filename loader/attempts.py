@@ -5,7 +5,8 @@ who has seen n end.  BigQuery takes an id at most once, so two loaders can neith
 time nor overwrite what a newer listing brought: who finds a number taken looks at that job and, if
 it was about another fingerprint, lists the bucket anew before it takes the next number.
 
-There is no lock and no clock in it: a loader may stop at any point, for ever or for an hour.
+There is no lock in it, and no clock decides anything: a loader may stop at any point, for ever or
+for an hour.
 """
 
 from __future__ import annotations

@@ -135,9 +135,11 @@ def bar(what: str, part: float, spent_s: float, size_bytes: int, rows: int) -> s
     """
     filled = round(part * 20)
     drawn = "#" * filled + "." * (20 - filled)
-    left = f", {spent_s / part * (1 - part):.0f} s left" if part else ""
+    left = ""
     if part == 1:
         left = ", looking for repeated rows"
+    elif part:
+        left = f", {spent_s / part * (1 - part):.0f} s left"
     speed = f"{rows / spent_s:,.0f} rows/s, {size(size_bytes * part / spent_s)}/s packed"
     return f"{what} [{drawn}] {part:.0%} {speed}{left}"
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from loader import attempts
 from tests.loader.test_load import FOO, names
 from tests.loader.world import DAY, World, row, wait_until
 from tests.support.proxy import Fault
@@ -39,11 +40,16 @@ def test_a_job_whose_reply_is_lost_is_found_again(loaded: World) -> None:
 
 
 @in_process
-def test_a_ledger_that_takes_no_more_jobs_just_now_is_written_after_a_pause(loaded: World) -> None:
+def test_a_ledger_that_takes_no_more_jobs_just_now_is_written_after_a_pause(
+    loaded: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Days that end together all tell it; a partitioned table takes 50 jobs in ten seconds."""
+    pauses: list[int] = []
+    monkeypatch.setattr(attempts, "pause", pauses.append)
     loaded.fault("job_error", job="-loads-", reason="rateLimitExceeded", times=2)
 
     assert loaded.load().code == 0
+    assert pauses == [1, 2]
     assert [told["Status"] for told in loaded.ledger()] == ["success"]
     assert loaded.bigquery.faults() == []
 

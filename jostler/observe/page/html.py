@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from jostler.words import visible
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -32,20 +34,6 @@ class Html:
 Content = Html | str | int | None
 Attribute = str | int | float | bool | None
 NOTHING = Html("")
-
-
-def visible(text: str) -> str:
-    r"""Spell out each character that a reader would not see, or that would move others.
-
-    Printable text is returned as it is; others become `\t`, `\x1b`, `\u202e`, `\ud800` and alike.
-    """
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else _spelt(char) for char in text)
-
-
-def _spelt(char: str) -> str:
-    return ascii(char)[1:-1]
 
 
 def tag(name: str, /, *children: Content, **attributes: Attribute) -> Html:

@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostler import words
 from jostler.observe.page import CONTENT_SECURITY_POLICY, render
 from jostler.observe.page.chart import COLUMNS, Chart, Measure, Shape
-from jostler.observe.page.html import visible
 from jostler.observe.page.page import SCRIPT, STYLE
+from jostler.words import visible
 from tests.browser import documents
 
 if TYPE_CHECKING:
@@ -266,39 +265,3 @@ def test_a_chart_is_bounded_and_stays_in_its_frame(
     for path in paths(page):
         heights = [float(y) for y in re.findall(r"[ML][\d.]+ (-?[\d.]+)", path)]
         assert all(-0.1 <= height <= 110.1 for height in heights)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        *((0, "0 s"), (0.9, "0.9 s"), (8.04, "8 s"), (59.9, "59 s"), (60, "1 min")),
-        *((528, "8 min 48 s"), (3600, "1 h"), (5880, "1 h 38 min"), (90_061, "1 d 1 h")),
-        *((None, "–"), (float("nan"), "–"), (True, "–"), ("5", "–")),  # noqa: RUF001 - a dash
-    ],
-)
-def test_durations_have_two_units(seconds: object, said: str) -> None:
-    assert words.duration(seconds) == said
-
-
-@pytest.mark.parametrize(
-    ("count", "said"),
-    [
-        (0, "0 B"),
-        (1023, "1023 B"),
-        (1024, "1.0 KiB"),
-        (2_104_331, "2.0 MiB"),
-        (1 << 50, "1024 TiB"),
-    ],
-)
-def test_sizes_are_binary(count: int, said: str) -> None:
-    assert words.size(count) == said
-
-
-@given(st.text())
-def test_printable_text_is_left_alone_and_the_rest_can_be_seen(text: str) -> None:
-    """What is shown is printable and can be encoded; what was printable has not changed."""
-    shown = visible(text)
-
-    assert shown.isprintable()
-    assert shown.encode().decode() == shown
-    assert shown == text or not text.isprintable()
