@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def measure(directory: Path, path: Path, count: int, size: int) -> None:
-    command = [sys.executable, "-m", "loader.embedded", "--port", "0"]
+    command = [sys.executable, "-m", "embedded", "--port", "0"]
     command += ["--data-dir", str(directory / "data")]
     begun = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:

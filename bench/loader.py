@@ -8,7 +8,7 @@ Two shapes of rows, in bundles of 20 MiB as agents make them, on one core and on
   ndt7   32 KiB, NDT7's shape: a header and a repeated record of counters
 
   jostler  what the job does before it loads: read, inflate, judge each row as BigQuery would, take
-           keys, find repeats and bad rows over all bundles (loader.engine, loader.steps)
+           keys, find repeats and bad rows over all bundles (loader.spark.engine, .steps)
   spark    spark.read.json with the table's schema, every column parsed, nothing kept; it accepts
            what BigQuery refuses and drops what it does not know, so this is less work
 
@@ -34,11 +34,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.agent import SCHEMA, documents, header
-from jostler.bundle.blocks import BlockWriter
-from jostler.bundle.row import Archiver, row, row_head
-from jostler.names import Day
+from jostler.agent.tables import table_schema
+from jostler.format.blocks import BlockWriter
+from jostler.format.names import Day
+from jostler.format.row import Archiver, row, row_head
 from jostler.schema import fields_from_api
-from jostler.tables import table_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from jostler.schema import Field, Fields
-    from loader.verify import Task
+    from loader.spark.verify import Task
 
 BUNDLE_BYTES = 20 * 1024 * 1024
 DAY = date(2026, 1, 2)
@@ -97,7 +97,7 @@ def archive(root: Path, made: list[bytes], size: int) -> tuple[int, int]:
 def tasks(root: Path) -> list[Task]:
     """List the bundles as the job's planner does."""
     from loader.bucket import DirectoryBucket  # noqa: PLC0415 - only in the child
-    from loader.verify import Task  # noqa: PLC0415 - as above
+    from loader.spark.verify import Task  # noqa: PLC0415 - as above
 
     bucket = DirectoryBucket(root)
     return [
@@ -117,7 +117,7 @@ def tasks(root: Path) -> list[Task]:
 
 def by_jostler(spark: SparkSession, root: Path, fields: Fields, rows: int) -> None:
     """Do what the job does before it loads."""
-    from loader import engine, steps  # noqa: PLC0415 - as above
+    from loader.spark import engine, steps  # noqa: PLC0415 - as above
 
     found = tasks(root)
     many = 4 * spark.sparkContext.defaultParallelism
@@ -158,7 +158,7 @@ def _ddl(field: Field) -> str:
 
 def child(root: Path, cores: int, rounds: int, sizes: dict[str, list[int]]) -> None:
     """Measure both ways on so many cores; print seconds as JSON."""
-    from loader.session import session  # noqa: PLC0415 - only in the child
+    from loader.spark.session import session  # noqa: PLC0415 - only in the child
 
     best: dict[str, float] = {}
     ways: dict[str, Callable[[SparkSession, Path, Fields, int], None]] = {
@@ -226,7 +226,7 @@ def unchanged(root: Path, bundles: int) -> None:
         writer.add(row(head, json.dumps(f"{day.path}/m{n}.json").encode(), document))
         (folder / name).write_bytes(writer.finish())
     server = subprocess.Popen(
-        [sys.executable, "-m", "loader.embedded", "--data-dir", str(root / "bq"), "--port", "0"],
+        [sys.executable, "-m", "embedded", "--data-dir", str(root / "bq"), "--port", "0"],
         stdout=subprocess.PIPE,
         text=True,
     )

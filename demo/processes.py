@@ -174,9 +174,7 @@ def start_storage(processes: Processes, root: Path, bucket: str) -> str:
 
 def start_bigquery(processes: Processes, data_dir: Path) -> str:
     """Start the embedded BigQuery; return its URL."""
-    server = processes.python(
-        "bigquery", "loader.embedded", "--data-dir", str(data_dir), "--port", "0"
-    )
+    server = processes.python("bigquery", "embedded", "--data-dir", str(data_dir), "--port", "0")
     until = time.monotonic() + START_S
     while "listens on " not in server.output() or "\n" not in server.output():
         _check_start(server, until)

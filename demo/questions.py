@@ -9,7 +9,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import bigquery
 
 from demo.processes import DemoError
-from loader.sql import Answer, AskError, ask
+from loader.cli.sql import Answer, AskError, ask
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
@@ -56,7 +56,7 @@ def commands(home: Path) -> list[str]:
     python = Path(sys.executable)
     shown = python.relative_to(Path.cwd()) if python.is_relative_to(Path.cwd()) else python
     return [
-        f"{shown} -m loader.embedded --data-dir {home}/bigquery --port 9050 &",
+        f"{shown} -m embedded --data-dir {home}/bigquery --port 9050 &",
         "export BIGQUERY_EMULATOR_HOST=http://127.0.0.1:9050",
         f"{shown.parent}/jostler-sql - < examples/speed_samples.sql",
         f"{shown.parent}/jostler-sql --format json - < examples/ledger.sql",

@@ -20,7 +20,7 @@ from demo.measurements import DATATYPES, measurements
 from demo.processes import DemoError, start_bigquery, start_storage
 from demo.questions import EXAMPLES, Questions, text
 from demo.services import Written
-from loader.sql import Answer, as_table
+from loader.cli.sql import Answer, as_table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,6 +1,6 @@
 """The configuration: everything that a command line decides, as one frozen value.
 
-Pure: `jostler.cli` fills it, everything else reads it.
+Pure: `jostler.cli.command_line` fills it, everything else reads it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jostler.bundle import Limits
-    from jostler.names import Place
+    from jostler.format.names import Place
 
 
 class Mode(StrEnum):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
-from jostler.bundle import display
+from jostler.format.names import display
 
 DASH = "–"  # noqa: RUF001 - a dash is meant
 MINUTE_S = 60

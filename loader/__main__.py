@@ -10,8 +10,8 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from loader.cli.options import parse
 from loader.errors import LoaderError, UsageError
-from loader.options import parse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for problem in exc.problems:
             print(f"  {problem}", file=sys.stderr)
         return WRONG_USE
-    from loader.command import command  # noqa: PLC0415 - see the module's invariant
+    from loader.cli.command import command  # noqa: PLC0415 - see the module's invariant
 
     try:
         return command(options)

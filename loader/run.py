@@ -19,25 +19,25 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from loader import plan, tables
-from loader.finish import Finisher
-from loader.meta import Meta
-from loader.plan import Day, Refusal, Status
-from loader.planner import Planner
-from loader.record import STARTED, Outcome, Run
-from loader.session import session
-from loader.warehouse import Warehouse
-from loader.wave import Place, Verified, Wave
+from loader.bigquery import tables
+from loader.bigquery.ledger import Meta
+from loader.bigquery.partition_load import Finisher
+from loader.bigquery.record import STARTED, Outcome, Run
+from loader.bigquery.warehouse import Warehouse
+from loader.plan.due import UNKNOWN, Day, Refusal, Status, waves
+from loader.plan.planner import Planner
+from loader.spark.session import session
+from loader.spark.wave import Place, Verified, Wave
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from jostler.schema import Fields
-    from loader.discover import Table
-    from loader.options import Options
-    from loader.plan import DayKey
-    from loader.reconcile import Comparison
-    from loader.tell import Tell
+    from loader.bigquery.reconcile import Comparison
+    from loader.cli.console import Tell
+    from loader.cli.options import Options
+    from loader.plan.discover import Table
+    from loader.plan.due import DayKey
 
 ROUNDS = 5
 WAVE_BYTES = 20_000_000_000
@@ -105,7 +105,7 @@ class Loader:
 
     def compare(self) -> Comparison:
         """Compare all days of the window with their index and with BigQuery; write nothing."""
-        from loader import reconcile  # noqa: PLC0415 - pyspark
+        from loader.bigquery import reconcile  # noqa: PLC0415 - pyspark
 
         planner = self.planner
         looked = planner.look(planner.discover())
@@ -117,7 +117,7 @@ class Loader:
             return reconcile.Comparison()
         comparer = reconcile.Comparer(self._warehouse, days, self._options.patience_s)
         with session(self._options.master) as spark:
-            for part in plan.waves(days, most=WAVE_DAYS, share=1.0, most_bytes=WAVE_BYTES):
+            for part in waves(days, most=WAVE_DAYS, share=1.0, most_bytes=WAVE_BYTES):
                 comparer.compare(spark, Wave.of(part, self._fields(), self._run.place))
         return comparer.finish()
 
@@ -149,7 +149,7 @@ class Loader:
         spark = stack.enter_context(session(options.master))
         futures: list[Future[Outcome]] = []
         with ThreadPoolExecutor(options.parallel_days, thread_name_prefix="day") as pool:
-            for days in plan.waves(
+            for days in waves(
                 due, most=options.parallel_days, share=options.share, most_bytes=WAVE_BYTES
             ):
                 started = datetime.now(UTC)
@@ -159,7 +159,7 @@ class Loader:
 
     def _finish(self, found: Verified, started: datetime) -> Outcome:
         day = found.day
-        known = self.planner.known.get(day.key, plan.UNKNOWN)
+        known = self.planner.known.get(day.key, UNKNOWN)
         ready = self.planner.ready[str(day.table.name)]
         try:
             outcome = self._finisher.finish(found, ready, known, started)
@@ -183,7 +183,7 @@ class Loader:
 
     def _verified(self, spark: SparkSession, days: list[Day]) -> list[Verified]:
         """Verify days together; if that fails, each alone, so that it fails the guilty one only."""
-        from loader import engine  # noqa: PLC0415 - pyspark, which a run with nothing to do needs not
+        from loader.spark import engine  # noqa: PLC0415 - pyspark, which a run with nothing to do needs not
 
         wave = Wave.of(days, self._fields(), self._run.place)
         total = sum(day.size_bytes for day in days)

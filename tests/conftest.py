@@ -72,7 +72,7 @@ def environment(faulty_gcs: FaultyServer, warehouse: BigQueryServer) -> Iterator
 
 @pytest.fixture(scope="session")
 def spark(environment: None) -> Iterator[SparkSession]:
-    from loader.session import session  # noqa: PLC0415 - after the environment is set
+    from loader.spark.session import session  # noqa: PLC0415 - after the environment is set
 
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     with session("local[2]") as running:

@@ -230,7 +230,7 @@ def agent(home: Path, builder: Builder) -> None:
 
 def loader(home: Path, builder: Builder) -> None:
     """Load what the agent stored with Spark local[*] into an embedded BigQuery."""
-    from loader.embedded import EmbeddedBigQuery  # noqa: PLC0415 - only here
+    from embedded import EmbeddedBigQuery  # noqa: PLC0415 - only here
 
     root, config = builder.unpack("loader")
     with EmbeddedBigQuery(home / "bigquery") as server:

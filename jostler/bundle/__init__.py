@@ -1,23 +1,23 @@
 """Bundles: rows, blocks, the open and the sealed bundle, the journal and the commit."""
 
-from jostler.bundle.blocks import LEVELS
-from jostler.bundle.bundle import Attempt, Bundle, Header, Limits, OpenBundle, SealReason, display
+from jostler.bundle.bundle import Attempt, Bundle, Header, Limits, OpenBundle, SealReason
+from jostler.bundle.cleanup import Cleanup, Outcome, Stored
 from jostler.bundle.commit import Commit
 from jostler.bundle.entry import Entry, FileState
 from jostler.bundle.file import NotAFileError, content_hash, read_file
 from jostler.bundle.journal import Journal, Record
+from jostler.bundle.open_bundles import OpenBundles, Put, Stamp
 from jostler.bundle.retry import Backoff, EveryMinute, Tries
-from jostler.bundle.row import (
+from jostler.bundle.upload_stats import Fared, Trouble, UploadStats
+from jostler.bundle.uploads import Crash, Uploads
+from jostler.format.blocks import LEVELS
+from jostler.format.row import (
     REJECT_WHOLE_BYTES,
     Archiver,
     Rejection,
     one_line,
     rejected_most,
 )
-from jostler.bundle.shelf import Put, Shelf, Stamp
-from jostler.bundle.sweep import Outcome, Stored, Sweep
-from jostler.bundle.troubles import Fared, Trouble, Troubles
-from jostler.bundle.uploads import Crash, Uploads
 
 __all__ = [
     "LEVELS",
@@ -26,6 +26,7 @@ __all__ = [
     "Attempt",
     "Backoff",
     "Bundle",
+    "Cleanup",
     "Commit",
     "Crash",
     "Entry",
@@ -37,21 +38,19 @@ __all__ = [
     "Limits",
     "NotAFileError",
     "OpenBundle",
+    "OpenBundles",
     "Outcome",
     "Put",
     "Record",
     "Rejection",
     "SealReason",
-    "Shelf",
     "Stamp",
     "Stored",
-    "Sweep",
     "Tries",
     "Trouble",
-    "Troubles",
+    "UploadStats",
     "Uploads",
     "content_hash",
-    "display",
     "one_line",
     "read_file",
     "rejected_most",

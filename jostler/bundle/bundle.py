@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from jostler.bundle.blocks import Block, BlockWriter
 from jostler.bundle.entry import Entries
-from jostler.bundle.row import Archiver, Rejection, instant, row, row_head
-from jostler.names import BundleName, Kind
+from jostler.format.blocks import Block, BlockWriter
+from jostler.format.names import BundleName, Kind, display
+from jostler.format.row import Archiver, Rejection, instant, row, row_head
 from jostler.storage import upload_id
 
 if TYPE_CHECKING:
@@ -230,8 +230,3 @@ def index_object(header: Header, attempt: Attempt) -> bytes:
         raw += b',"Offset":%d,"Length":%d}' % (block.offset, block.length)
         writer.add(row(head, filename, raw))
     return writer.finish()
-
-
-def display(filename: str) -> str:
-    """Make a file name that is no UTF-8 fit for JSON, with such bytes as hexadecimal escapes."""
-    return filename.encode(errors="surrogateescape").decode(errors="backslashreplace")

@@ -11,14 +11,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from jostler.bundle.bundle import Attempt, Bundle, Header, OpenBundle, display, index_object
+from jostler.bundle.bundle import Attempt, Bundle, Header, OpenBundle, index_object
+from jostler.bundle.cleanup import Outcome, Stored
 from jostler.bundle.file import content_hash, read_file
 from jostler.bundle.journal import Journal, Record
 from jostler.bundle.retry import EveryMinute, Tries
-from jostler.bundle.row import instant, one_line, rejected_most
-from jostler.bundle.sweep import Outcome, Stored
-from jostler.bundle.troubles import Trouble, Troubles
+from jostler.bundle.upload_stats import Trouble, UploadStats
 from jostler.errors import ConflictError, JostlerError, TransientError
+from jostler.format.names import display
+from jostler.format.row import instant, one_line, rejected_most
 from jostler.log import Log
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jostler.bundle.entry import Entry
-    from jostler.bundle.row import Rejection
+    from jostler.format.row import Rejection
     from jostler.storage import Storage
 
 log = Log("jostler.commit")
@@ -52,7 +53,7 @@ class Commit:
         journal: Journal,
         spool: Path,
         tries: Tries,
-        troubles: Troubles,
+        troubles: UploadStats,
     ) -> None:
         self._open_storage = open_storage
         self._journal = journal

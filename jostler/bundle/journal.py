@@ -20,11 +20,11 @@ from typing import IO, TYPE_CHECKING
 
 import orjson
 
-from jostler.bundle.blocks import Block
 from jostler.bundle.bundle import Attempt, Bundle, Header
 from jostler.bundle.entry import Entries, Entry, FileState
-from jostler.bundle.row import Archiver, Rejection
-from jostler.names import BundleName
+from jostler.format.blocks import Block
+from jostler.format.names import BundleName
+from jostler.format.row import Archiver, Rejection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

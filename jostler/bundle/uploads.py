@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jostler.bundle.bundle import Bundle
+    from jostler.bundle.cleanup import Outcome, Stored
     from jostler.bundle.commit import Commit
     from jostler.bundle.journal import Record
-    from jostler.bundle.sweep import Outcome, Stored
 
 log = Log("jostler.uploads")
 

@@ -1,1 +1,1 @@
-"""`jostler why`: where one file is, since when, why, and what proves it."""
+"""The question `where is my file?` and its answer, as values."""

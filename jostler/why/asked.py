@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jostler.bundle import display
-from jostler.names import Day
+from jostler.format.names import Day, display
 
 if TYPE_CHECKING:
     from collections.abc import Collection

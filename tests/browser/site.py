@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from jostler.observe import page
-from jostler.observe.server import Reply, StatusServer
+from jostler.agent.observe import page
+from jostler.agent.observe.server import Reply, StatusServer
 from tests.browser import documents
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ def main() -> int:
                 os.kill(os.getpid(), signal.SIGKILL)
             left -= 1
 
-    from jostler.__main__ import main as jostler  # noqa: PLC0415 - imports touch no spool
+    from jostler.cli.main import main as jostler  # noqa: PLC0415 - imports touch no spool
 
     sys.addaudithook(hook)
     return jostler(sys.argv[3:])

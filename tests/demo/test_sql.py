@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from demo.processes import Processes, start_bigquery
-from loader.sql import main
+from loader.cli.sql import main
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ def bigquery_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def sql(url: str, *argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "loader.sql", *argv],
+        [sys.executable, "-m", "loader.cli.sql", *argv],
         input=stdin,
         capture_output=True,
         text=True,

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from jostler.agent.intake import REASONS
+from jostler.agent.observe.metrics import COUNTERS, GAUGES, HISTOGRAMS
 from jostler.bundle import SealReason
-from jostler.intake import REASONS
-from jostler.observe.metrics import COUNTERS, GAUGES, HISTOGRAMS
 from tests.support.agent import RunningAgent, arguments, run
 from tests.support.proxy import Fault, FaultyServer
 from tests.support.spool import DAY, Spool, document

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jostler.names import BundleName, Day, Kind, Place
+from jostler.format.names import BundleName, Day, Kind, Place
 from jostler.storage import open_storage
 from tests.support.agent import WAIT_S, RunningAgent, arguments, once, run
 from tests.support.bucket import url_of
@@ -608,7 +608,7 @@ def test_a_file_out_of_reach_is_not_said_to_be_unknown(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "spool")
     path = spool.write("m1.json", document(1))
     path.parent.chmod(0o700)
-    code = "import os, sys; from jostler.why.command import main; os.setuid(65534)\n"
+    code = "import os, sys; from jostler.cli.why import main; os.setuid(65534)\n"
     code += "sys.exit(main(sys.argv[1:]))"
     argv = ("-json", "-address", "", "-local-data-dir", str(spool.root), str(path))
 
@@ -685,10 +685,10 @@ def test_wrong_use_is_said_before_anything_is_asked(argv: list[str]) -> None:
 
 def test_neither_the_agent_nor_the_command_imports_the_loader_before_it_is_asked_for() -> None:
     """The agent's image has no BigQuery client."""
-    code = "import sys, jostler.agent, jostler.why.command; print(*sys.modules)"
+    code = "import sys, jostler.agent.agent, jostler.cli.why; print(*sys.modules)"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     names = done.stdout.split()
-    assert "jostler.why.bigquery" in names
+    assert "jostler.archive.bigquery" in names
     assert not [name for name in names if name.startswith(("loader", "google.cloud.bigquery"))]

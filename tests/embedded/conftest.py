@@ -25,13 +25,13 @@ START_S = 20.0
 
 
 class Server:
-    """The program as a user starts it: `python -m loader.embedded`."""
+    """The program as a user starts it: `python -m embedded`."""
 
     def __init__(self, data_dir: Path, gcs_url: str = "", port: int = 0) -> None:
         self.data_dir = data_dir
         self.process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "loader.embedded"),
+                *(sys.executable, "-m", "embedded"),
                 *("--data-dir", str(data_dir), "--port", str(port)),
             ],
             env={**os.environ, "STORAGE_EMULATOR_HOST": gcs_url},

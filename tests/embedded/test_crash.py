@@ -14,7 +14,7 @@ from google.api_core.exceptions import Conflict, GoogleAPICallError, NotFound
 from google.cloud import bigquery
 from google.cloud.bigquery import LoadJobConfig, SchemaField
 
-from loader.embedded import EmbeddedBigQuery, InUseError
+from embedded import EmbeddedBigQuery, InUseError
 from tests.embedded.conftest import serving
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def test_a_directory_is_served_once(tmp_path: Path) -> None:
     """The second server says so and ends with 2."""
     with serving(tmp_path / "data"):
         second = subprocess.run(
-            [sys.executable, "-m", "loader.embedded", "--data-dir", str(tmp_path / "data")],
+            [sys.executable, "-m", "embedded", "--data-dir", str(tmp_path / "data")],
             capture_output=True,
             text=True,
             timeout=20,

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loader.embedded import faults
+from embedded import faults
 
 if TYPE_CHECKING:
     from tests.embedded.conftest import Server

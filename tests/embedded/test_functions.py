@@ -11,8 +11,8 @@ import pytest
 import sqlglot
 from google.api_core.exceptions import BadRequest
 
-from loader.embedded.grammar import ALLOWED
-from loader.embedded.pipes import without_pipes
+from embedded.grammar import ALLOWED
+from embedded.pipes import without_pipes
 from tests.embedded.test_query import CHANGES, FILTERED, SHAPES, TRUNCATE, WITH_PARAMETER
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from embedded.fields import from_api
+from embedded.judge import RowJudge, encoded
+from embedded.scalars import Flaw
 from jostler.schema import Judge, fields_from_api
-from loader.embedded.fields import from_api
-from loader.embedded.judge import RowJudge, encoded
-from loader.embedded.scalars import Flaw
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

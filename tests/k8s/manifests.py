@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from jostler.cli import configure, parse_flags
+from jostler.cli.command_line import configure, parse_flags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from jostler.cli import configure, parse_flags
-from jostler.names import REJECTED
+from jostler.cli.command_line import configure, parse_flags
+from jostler.format.bigquery_names import TableName
+from jostler.format.names import REJECTED
 from jostler.schema import REJECTED1_FIELDS, table_schema
-from loader.meta import Meta
-from loader.naming import TableName
-from loader.sql import ask, connect
-from loader.warehouse import Warehouse, api_schema
+from loader.bigquery.ledger import Meta
+from loader.bigquery.warehouse import Warehouse, api_schema
+from loader.cli.sql import ask, connect
 from tests.k8s.manifests import K8S, ROOT, run, tool
 from tests.k8s.metrics import FOREIGN, asked_for, documented
 from tests.loader.world import BigQueryServer

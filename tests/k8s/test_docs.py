@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from jostler.cli import configure, parse_flags
+from jostler.cli.command_line import configure, parse_flags
 from tests.k8s.manifests import K8S, OVERLAYS, ROOT, built, containers, environment, one, run
 from tests.k8s.valid import check
 

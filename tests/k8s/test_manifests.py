@@ -13,7 +13,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from loader.options import parse
+from loader.cli.options import parse
 from tests.k8s.manifests import (
     BASES,
     K8S,

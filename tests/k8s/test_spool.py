@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 WRITTEN = 3
-MAIN = "import sys; from jostler.__main__ import main; sys.exit(main())"
+MAIN = "import sys; from jostler.cli.main import main; sys.exit(main())"
 
 
 class Pod:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loader.attempts import LABEL, Ended, load
-from loader.warehouse import Job
+from loader.bigquery.attempts import LABEL, Ended, load
+from loader.bigquery.warehouse import Job
 
 PAUSES = ("go on", "a bundle comes", "another loader runs", "crash")
 

@@ -6,9 +6,9 @@ import ast
 import re
 from pathlib import Path
 
-from loader.meta import LOADS_FIELDS, REJECT_FIELDS
-from loader.options import HELP
-from loader.plan import Status
+from loader.bigquery.ledger import LOADS_FIELDS, REJECT_FIELDS
+from loader.cli.options import HELP
+from loader.plan.due import Status
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/loader.md").read_text()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from loader import attempts
+from loader.bigquery import attempts
 from tests.loader.test_load import FOO, names
 from tests.loader.world import DAY, World, row, wait_until
 from tests.support.proxy import Fault

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from google.api_core.exceptions import BadRequest
 
-from jostler.names import Kind
-from loader import finish
+from jostler.format.names import Kind
+from loader.bigquery import partition_load as finish
 from tests.loader.world import DAY, World, row
 from tests.support.agent import once
 from tests.support.spool import SCHEMA, Spool, document

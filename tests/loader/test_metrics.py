@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jostler.names import Kind
+from jostler.format.names import Kind
 from tests.loader.world import DAY, World, row
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jostler.names import Place
+from jostler.format.bigquery_names import Naming, subproject, table_name, view_name
+from jostler.format.names import Place
 from jostler.schema import fields_from_api, table_schema, to_json
 from loader.bucket import DirectoryBucket
-from loader.discover import Bundle, Found, Table, bundles, discover
-from loader.naming import Naming, subproject, table_name, view_name
-from loader.options import parse
-from loader.plan import Day, Known, Refusal, Status, decide, fingerprint, schema_digest, waves
-from loader.window import EVERYTHING
+from loader.cli.options import parse
+from loader.plan.discover import Bundle, Found, Table, bundles, discover
+from loader.plan.due import Day, Known, Refusal, Status, decide, fingerprint, schema_digest, waves
+from loader.plan.window import EVERYTHING
 from tests.support.spool import SCHEMA
 
 if TYPE_CHECKING:

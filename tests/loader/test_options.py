@@ -10,9 +10,9 @@ from datetime import date
 import pytest
 
 from loader.__main__ import main
+from loader.cli.options import HELP, parse, variable
 from loader.errors import UsageError
-from loader.options import HELP, parse, variable
-from loader.window import EVERYTHING, Period, Window, months_before, of_period
+from loader.plan.window import EVERYTHING, Period, Window, months_before, of_period
 
 TODAY = date(2026, 3, 31)
 NEEDED = ("--bucket", "gs://bucket", "--project", "proj")

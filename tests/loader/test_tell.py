@@ -8,8 +8,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from loader import tell
-from loader.tell import Tell, bar
+from loader.cli import console as tell
+from loader.cli.console import Tell, bar
 from tests.loader.world import wait_until
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jostler.why.command import main as why
+from jostler.cli.why import main as why
 from tests.loader.world import World, row
 from tests.support.agent import once
 from tests.support.spool import DATATYPE, DAY, EXPERIMENT, Spool, document
@@ -91,7 +91,7 @@ def test_without_the_loaders_packages_the_answer_says_what_to_install(tmp_path: 
     spool.write("m1.json", document(1))
     code = (
         "import sys; sys.modules['google.cloud.bigquery'] = None\n"
-        "from jostler.why.command import main; sys.exit(main(sys.argv[1:]))"
+        "from jostler.cli.why import main; sys.exit(main(sys.argv[1:]))"
     )
     argv = [f"{DATATYPE}/{DAY}/m1.json", "-address", "", "-experiment", EXPERIMENT]
     argv += ["-local-data-dir", str(spool.root), "-project", "p"]

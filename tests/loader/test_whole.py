@@ -18,7 +18,7 @@ import pytest
 
 import jostler
 import loader
-from jostler.names import Kind, Place
+from jostler.format.names import Kind, Place
 from tests.loader.test_load import names
 from tests.loader.world import DAY, World, row, wait_until
 from tests.support.agent import once

@@ -20,7 +20,7 @@ from google.api_core.exceptions import NotFound
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import bigquery, storage
 
-from jostler.names import BundleName, Day, Kind, Place
+from jostler.format.names import BundleName, Day, Kind, Place
 from jostler.schema import fields_from_api, table_schema, to_json
 from loader.__main__ import main
 from tests.support.spool import DATATYPE, EXPERIMENT, SCHEMA, document
@@ -38,11 +38,11 @@ PLACE = Place(data_dir="autoload/v1", organization="", experiment=EXPERIMENT)
 
 
 class BigQueryServer:
-    """`python -m loader.embedded` as a process; faults can be asked for."""
+    """`python -m embedded` as a process; faults can be asked for."""
 
     def __init__(self, data_dir: Path, gcs_url: str) -> None:
         self.process = subprocess.Popen(
-            [*(sys.executable, "-m", "loader.embedded"), "--data-dir", str(data_dir), "--port=0"],
+            [*(sys.executable, "-m", "embedded"), "--data-dir", str(data_dir), "--port=0"],
             env={**os.environ, "STORAGE_EMULATOR_HOST": gcs_url},
             stdout=subprocess.PIPE,
             text=True,

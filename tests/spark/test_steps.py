@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from loader import steps
-from loader.findings import DDL
+from loader.spark import steps
+from loader.spark.findings import DDL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

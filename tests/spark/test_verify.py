@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostler.names import Day
+from jostler.format.names import Day
 from jostler.schema import fields_from_api, table_schema
-from loader import row as rows
-from loader import verify
 from loader.bucket import DirectoryBucket
-from loader.gunzip import CorruptError, blocks, salvaged, split
-from loader.rewrite import Copy, _copy
+from loader.spark import row as rows
+from loader.spark import verify
+from loader.spark.gunzip import CorruptError, blocks, salvaged, split
+from loader.spark.rewrite import Copy, _copy
 from tests.loader.world import DAY, row
 from tests.support.spool import SCHEMA, document
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from loader.verify import Task
+    from loader.spark.verify import Task
 
 FIELDS = table_schema(fields_from_api(SCHEMA))
 DAY_PATH = "2026/01/02/"

@@ -6,8 +6,8 @@ import gzip
 import json
 from typing import TYPE_CHECKING, Any
 
+from jostler.archive.verify import verify
 from jostler.storage import open_storage
-from jostler.verify import verify
 
 if TYPE_CHECKING:
     from pathlib import Path

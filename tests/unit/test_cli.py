@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostler import cli, flags
+from jostler.cli import command_line as cli
+from jostler.cli import flags
 from jostler.config import BadFiles, Config, Mode
 from jostler.errors import ConfigError
 

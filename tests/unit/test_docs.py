@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jostler.options import TABLE
+from jostler.cli.options import TABLE
+from jostler.cli.why_options import FLAGS as WHY_FLAGS
 from jostler.schema.flaw import Reason
 from jostler.why.finding import State
-from jostler.why.options import FLAGS as WHY_FLAGS
 from tests.support.bucket import url_of
 from tests.support.spool import DAY, Spool, document
 
 if TYPE_CHECKING:
-    from jostler.flags import Flag
+    from jostler.cli.flags import Flag
 
 ROOT = Path(__file__).parents[2]
 AGENT = ROOT / "docs/agent.md"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostler import names
-from jostler.names import BundleName, Day, Kind, Place
+from jostler.format import names
+from jostler.format.names import BundleName, Day, Kind, Place
 
 words = st.from_regex(r"[A-Za-z0-9_]{1,12}", fullmatch=True)
 experiments = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,12}", fullmatch=True).filter(

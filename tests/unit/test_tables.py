@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jostler.agent.tables import settle
 from jostler.errors import AuthError, SchemaError
-from jostler.names import Place
+from jostler.format.names import Place
 from jostler.schema import Field, Mode, fields_from_api, fields_to_api, table_schema
 from jostler.storage import Storage, open_storage
-from jostler.tables import settle
 
 if TYPE_CHECKING:
     from pathlib import Path

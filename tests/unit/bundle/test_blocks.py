@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostler.bundle.blocks import AHEAD, BLOCK_BYTES, LEVELS, BlockWriter, read_block
+from jostler.format.blocks import AHEAD, BLOCK_BYTES, LEVELS, BlockWriter, read_block
 
 lines = st.lists(
     st.one_of(

@@ -17,18 +17,18 @@ from jostler.bundle import (
     FileState,
     Journal,
     Limits,
+    OpenBundles,
     Put,
     Record,
     Rejection,
     SealReason,
-    Shelf,
     Stamp,
     content_hash,
 )
 from jostler.bundle.bundle import index_object
 from jostler.bundle.entry import Entries
-from jostler.bundle.row import one_line
-from jostler.names import Day, Place
+from jostler.format.names import Day, Place
+from jostler.format.row import one_line
 from tests.support.spool import document
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class Clock:
         return datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def shelf(sealed: list[Bundle], clock: Clock, **limits: int) -> Shelf:
-    return Shelf(
+def shelf(sealed: list[Bundle], clock: Clock, **limits: int) -> OpenBundles:
+    return OpenBundles(
         STAMP,
         Limits(max_bytes=limits.get("max_bytes", 10_000), max_age_s=3600),
         memory_max=limits.get("memory_max", 10**9),

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostler.observe.histogram import Histogram
-from jostler.observe.history import MINUTES_KEPT, STEP_S, History, Totals
-from jostler.observe.survey import Survey
+from jostler.agent.observe.histogram import Histogram
+from jostler.agent.observe.history import MINUTES_KEPT, STEP_S, History, Totals
+from jostler.agent.observe.survey import Survey
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostler.observe.page import CONTENT_SECURITY_POLICY, render
-from jostler.observe.page.chart import COLUMNS, Chart, Measure, Shape
-from jostler.observe.page.page import SCRIPT, STYLE
+from jostler.agent.observe.page import CONTENT_SECURITY_POLICY, render
+from jostler.agent.observe.page.chart import COLUMNS, Chart, Measure, Shape
+from jostler.agent.observe.page.page import SCRIPT, STYLE
 from jostler.words import visible
 from tests.browser import documents
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jostler.agent.why.live import Questions
+from jostler.agent.why.local import Memory
+from jostler.agent.why.spool import Doer
 from jostler.why.asked import Asked, parse
-from jostler.why.live import Questions
-from jostler.why.local import Memory
-from jostler.why.spool import Doer
 
 SPOOL = "/var/spool/exp"
 PATH = "foo1/2026/01/02/x.json"

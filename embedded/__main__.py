@@ -1,0 +1,45 @@
+"""Start the embedded BigQuery from a shell: `python -m embedded --data-dir DIR --port P`.
+
+**Invariant:** the one line on stdout is printed when the server is about to answer.
+
+It refuses a data directory or a port that is in use, with exit code 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from embedded.server import EmbeddedBigQuery
+from embedded.store import InUseError
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Serve until SIGTERM; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m embedded", description=__doc__)
+    parser.add_argument("--data-dir", type=Path, required=True, help="where the data is kept")
+    parser.add_argument("--port", type=int, default=9050, help="TCP port, 0 for a free one")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    args = parser.parse_args(argv)
+    try:
+        server = EmbeddedBigQuery(args.data_dir, args.port, args.host)
+    except (InUseError, OSError) as exc:
+        print(f"embedded BigQuery: {exc}", file=sys.stderr)
+        return 2
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    print(
+        f"embedded BigQuery listens on {server.url}, data in {args.data_dir}; "
+        f"point clients at it with BIGQUERY_EMULATOR_HOST={server.url} and AnonymousCredentials()",
+        flush=True,
+    )
+    server.serve(stop)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""The table of jobs, which is never shortened.
+
+**Invariant:** a job that is not DONE is at work in this process, or ends at the next start.
+
+It refuses nothing; each function works inside of somebody's transaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from embedded.datasets import now_ms
+from embedded.errors import ApiError
+from embedded.names import JobRef
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from embedded.wire import Json
+
+
+def end_what_was_cut_short(cursor: duckdb.DuckDBPyConnection) -> None:
+    """End the jobs of a server that was killed; their ids are spent."""
+    error = ApiError(
+        "backendError",
+        "Error encountered during execution: the server was stopped before the job was done. "
+        "Retry with a new job id.",
+    )
+    proto = error.proto()
+    status = {"state": "DONE", "errorResult": proto, "errors": [proto]}
+    rows = cursor.execute(
+        "SELECT project, location, id, body FROM meta.jobs "
+        "WHERE body ->> '$.status.state' <> 'DONE'"
+    ).fetchall()
+    for project, location, name, text in rows:
+        record(cursor, JobRef(project, location, name), ended(orjson.loads(text), status, {}))
+
+
+def ended(body: Json, status: Json, statistics: Json) -> Json:
+    """Return a job's body with its end."""
+    times = {"startTime": now_ms(), **body["statistics"], "endTime": now_ms()}
+    return {**body, "status": status, "statistics": {**times, **statistics}}
+
+
+def record(cursor: duckdb.DuckDBPyConnection, ref: JobRef, body: Json) -> None:
+    """Write a job's body over the one that is there."""
+    cursor.execute(
+        "UPDATE meta.jobs SET body = ? WHERE project = ? AND location = ? AND id = ?",
+        [orjson.dumps(body).decode(), ref.project, ref.location, ref.job],
+    )
+
+
+def find(
+    cursor: duckdb.DuckDBPyConnection, project: str, name: str, location: str
+) -> tuple[JobRef, Json] | None:
+    """Look a job up; a location of "" is any."""
+    found = cursor.execute(
+        "SELECT location, body FROM meta.jobs WHERE project = ? AND id = ? "
+        "AND (? = '' OR lower(location) = lower(?))",
+        [project, name, location, location],
+    ).fetchone()
+    return None if found is None else (JobRef(project, found[0], name), orjson.loads(found[1]))

@@ -1,0 +1,152 @@
+"""Load jobs: newline-delimited JSON into a table or one day of it, all or nothing.
+
+**Invariant:** the rows in the table are those from before the job or those that the job's
+disposition says, never a mixture.
+
+It refuses other formats and schema detection.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from embedded import fields as columns_of
+from embedded.catalog import table_or_none
+from embedded.datasets import find_dataset
+from embedded.errors import invalid, unsupported
+from embedded.judge import RowJudge
+from embedded.landing import Landing
+from embedded.names import TableRef, destination
+from embedded.sources import Source, expand, listed
+from embedded.staging import Stage, Tally
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from embedded.jobs import Effect, Job
+    from embedded.store import Store
+    from embedded.wire import Json
+
+FORMAT = "NEWLINE_DELIMITED_JSON"
+_KEYS = """
+sourceUris schema destinationTable createDisposition writeDisposition sourceFormat
+autodetect maxBadRecords ignoreUnknownValues schemaUpdateOptions timePartitioning clustering
+encoding destinationTableProperties fileSetSpecType
+"""
+KEYS = frozenset(_KEYS.split())
+MATCH, MANIFEST = (
+    "FILE_SET_SPEC_TYPE_FILE_SYSTEM_MATCH",
+    "FILE_SET_SPEC_TYPE_NEW_LINE_DELIMITED_MANIFEST",
+)
+ADDITION = "ALLOW_FIELD_ADDITION"
+RELAXATION = "ALLOW_FIELD_RELAXATION"
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """What load jobs do."""
+
+    store: Store
+
+    def check(self, project: str, config: Json) -> str:
+        """Refuse at once what can never load; the job belongs where its dataset is."""
+        load = config["load"]
+        ref, day = destination(load.get("destinationTable") or {}, project)
+        with self.store.reading() as cursor:
+            location = find_dataset(cursor, ref.parent)["location"]
+        for key, value in load.items():
+            if key not in KEYS and value not in (None, "", {}, [], False, 0, "0"):
+                raise unsupported(f"{key} of a load job")
+        kind = load.get("sourceFormat") or "CSV"
+        if kind != FORMAT:
+            raise unsupported(f"Source format {kind}")
+        if load.get("fileSetSpecType") not in {None, MATCH, MANIFEST}:
+            raise invalid(f"Invalid value for fileSetSpecType: {load['fileSetSpecType']}")
+        if (load.get("encoding") or "UTF-8") != "UTF-8":
+            raise unsupported(f"Encoding {load['encoding']}")
+        if load.get("autodetect") and not load.get("schema"):
+            raise unsupported("Schema detection (autodetect without a schema)")
+        _landing(load, ref, day)
+        return str(location)
+
+    def dry_run(self, project: str, config: Json) -> Json:
+        """Refuse: BigQuery has no dry run of a load."""
+        raise unsupported(f"A dry run of a load job ({project}, {sorted(config)})")
+
+    def run(self, job: Job) -> Effect:
+        """Judge the rows into a staging file; the effect puts them into the table."""
+        load = job.config["load"]
+        ref, day = destination(load["destinationTable"], job.ref.project)
+        landing = _landing(load, ref, day)
+        sources = _sources(load, job)
+        with self.store.reading() as cursor:
+            table = table_or_none(cursor, ref)
+        fields, partition_column = landing.expected(table)
+        stage = Stage(
+            judge=RowJudge(fields, ignore_unknown=bool(load.get("ignoreUnknownValues"))),
+            max_bad=int(load.get("maxBadRecords") or 0),
+            partition_column=partition_column,
+            target=f"{ref}${day.replace('-', '')}",
+            day=day,
+            check=job.check,
+        )
+        path = self.store.staging / f"{job.ref.project}.{job.ref.location}.{job.ref.job}"[:200]
+        try:
+            tally = stage.write(sources, path)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+        def effect(cursor: duckdb.DuckDBPyConnection) -> Json:
+            try:
+                landing.put_staged(cursor, fields, path, tally.longest)
+            finally:
+                with suppress(OSError):
+                    path.unlink()
+            return _statistics(sources, tally)
+
+        return effect
+
+
+def _landing(load: Json, ref: TableRef, day: str) -> Landing:
+    options = frozenset(load.get("schemaUpdateOptions") or ())
+    if not options <= {ADDITION, RELAXATION}:
+        raise invalid(f"Invalid value for schemaUpdateOptions: {sorted(options)}")
+    schema = load.get("schema")
+    properties = load.get("destinationTableProperties") or {}
+    layout = {
+        key: load[key] for key in ("timePartitioning", "clustering") if load.get(key) is not None
+    }
+    return Landing(
+        ref=ref,
+        day=day,
+        write=str(load.get("writeDisposition") or "WRITE_APPEND"),
+        create=str(load.get("createDisposition") or "CREATE_IF_NEEDED"),
+        schema=columns_of.from_api(schema) if schema else (),
+        layout=layout,
+        properties={k: v for k, v in properties.items() if v},
+        add=ADDITION in options,
+        relax=RELAXATION in options,
+    )
+
+
+def _sources(load: Json, job: Job) -> list[Source]:
+    if job.media is None:
+        uris = [str(uri) for uri in load.get("sourceUris") or []]
+        return listed(uris) if load.get("fileSetSpecType") == MANIFEST else expand(uris)
+    return [Source("uploaded data", job.media.stat().st_size, job.media)]
+
+
+def _statistics(sources: list[Source], tally: Tally) -> Json:
+    return {
+        "errors": tally.errors,
+        "load": {
+            "inputFiles": str(len(sources)),
+            "inputFileBytes": str(tally.read_bytes),
+            "outputRows": str(tally.rows),
+            "outputBytes": str(tally.written_bytes),
+            "badRecords": str(tally.bad),
+        },
+    }

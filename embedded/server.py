@@ -1,0 +1,83 @@
+"""The embedded BigQuery as a running server, inside of this process.
+
+**Invariant:** while the context is open, `url` answers; when it is left, everything is on disk.
+
+It refuses a port that is taken and a data directory that another process serves.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Self
+
+import uvicorn
+
+from embedded.app import Service, application
+from embedded.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+START_S = 10.0
+GRACE_S = 5  # what open connections get when the server is told to stop
+BACKLOG = 128
+
+
+class EmbeddedBigQuery:
+    """A server on loopback; use it as a context, or call `serve` and wait in it.
+
+    Args:
+        data_dir: where its data is kept; made if it is not there.
+        port: TCP port; 0 takes a free one.
+        host: address to listen on.
+
+    Raises:
+        InUseError: another process serves the directory.
+        OSError: the port is taken.
+    """
+
+    def __init__(self, data_dir: Path, port: int = 0, host: str = "127.0.0.1") -> None:
+        self._service = Service(Store(data_dir))
+        try:
+            self._socket = socket.create_server((host, port), backlog=BACKLOG)
+        except OSError:
+            self._service.close()
+            raise
+        # Accepted connections inherit it; without it each reply waits for a delayed ACK of 40 ms.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.port = int(self._socket.getsockname()[1])
+        self.url = f"http://{host}:{self.port}"
+        config = uvicorn.Config(
+            application(self._service),
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=GRACE_S,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._run, name="embedded-bigquery")
+
+    def serve(self, stop: threading.Event) -> None:
+        """Serve until `stop` is set."""
+        with self:
+            while not stop.wait(timeout=60):
+                pass
+
+    def _run(self) -> None:
+        self._server.run(sockets=[self._socket])
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        until = time.monotonic() + START_S
+        while not self._server.started:
+            if time.monotonic() > until or not self._thread.is_alive():
+                raise RuntimeError(f"no answer on {self.url} after {START_S} s")
+            time.sleep(0.005)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+        self._service.close()

@@ -1,0 +1,251 @@
+"""GoogleSQL into DuckDB's SQL: names resolved, views opened, rules kept, functions rewritten.
+
+**Invariant:** a statement that comes out reads only tables that it names, and gives what BigQuery
+would give as far as we know; every node of it is one that `grammar` knows.
+
+It refuses everything else by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import sqlglot
+from sqlglot import ErrorLevel, TokenType, exp
+from sqlglot.errors import SqlglotError
+
+from embedded.catalog import Table, find_table
+from embedded.errors import ApiError, invalid, unsupported
+from embedded.grammar import check
+from embedded.names import DatasetRef, TableRef
+from embedded.outputs import name_outputs, settle_aliases
+from embedded.parameters import PLACE
+from embedded.pipes import without_pipes
+from embedded.pruning import require_filters
+from embedded.results import columns
+from embedded.rewrites import rewritten
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from embedded.fields import Field
+
+MAX_VIEW_DEPTH = 16  # "Views", limits
+KINDS: dict[type[exp.Expr], str] = {
+    exp.Insert: "INSERT",
+    exp.Update: "UPDATE",
+    exp.Delete: "DELETE",
+    exp.Merge: "MERGE",
+    exp.TruncateTable: "TRUNCATE_TABLE",
+    exp.Create: "CREATE_VIEW",
+    exp.Drop: "DROP",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a query's names and parameters mean.
+
+    Args:
+        project: the project of names without one.
+        dataset: the dataset of names without one, if the query has a default.
+        parameters: DuckDB expressions by name or place.
+    """
+
+    project: str
+    dataset: DatasetRef | None = None
+    parameters: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement, understood: its kind, its DuckDB SQL, and the table that it changes."""
+
+    kind: str
+    sql: str
+    tree: exp.Expr
+    target: Table | None = None
+
+
+def translate(cursor: duckdb.DuckDBPyConnection, sql: str, context: Context) -> Statement:
+    """Understand one GoogleSQL statement.
+
+    Raises:
+        ApiError: it is none, names what is not there, or cannot be done here.
+    """
+    tree = parsed(sql)
+    kind = "SELECT" if isinstance(tree, exp.Query) else KINDS.get(type(tree), "")
+    if not kind:
+        raise unsupported(f"The statement {tree.key.upper()}")
+    if kind in {"CREATE_VIEW", "DROP"}:
+        return Statement(kind, "", tree)
+    resolver = _Resolver(cursor, context)
+    tree = resolver.resolved(tree, 0)
+    require_filters(tree, resolver.tables)
+    settle_aliases(tree)
+    if kind == "SELECT":
+        name_outputs(tree)
+    for table in tree.find_all(exp.Table):
+        resolver.place(table)
+    text = _duckdb(tree, context.parameters)
+    return Statement(kind, text, tree, resolver.target(tree))
+
+
+def _duckdb(tree: exp.Expr, parameters: dict[str, str]) -> str:
+    """Write a resolved statement for DuckDB.
+
+    Raises:
+        ApiError: it has a part that cannot be written so that it means the same.
+    """
+    check(tree)
+    try:
+        return rewritten(tree, parameters).sql(
+            "duckdb", unsupported_level=ErrorLevel.RAISE, identify=True
+        )
+    except (SqlglotError, ValueError, TypeError, KeyError, AttributeError) as exc:
+        # SQLGlot fails in many ways on what it does not expect; none of them is an answer.
+        raise unsupported(str(exc)) from exc
+
+
+def parsed(sql: str) -> exp.Expr:
+    """Parse one GoogleSQL statement.
+
+    Raises:
+        ApiError: it is none, or SQLGlot does not understand it.
+    """
+    try:
+        trees = [
+            tree
+            for tree in sqlglot.parse(without_pipes(_numbered(sql)), read="bigquery")
+            if tree is not None
+        ]
+    except SqlglotError as exc:
+        said = str(exc).splitlines()[0] if str(exc) else "cannot be parsed"
+        raise ApiError("invalidQuery", f"Syntax error: {said}") from exc
+    if len(trees) != 1:
+        raise unsupported("A script of several statements" if trees else "An empty query")
+    return trees[0]
+
+
+def _numbered(sql: str) -> str:
+    """Name positional parameters by their place, which the parsed tree no longer tells."""
+    tokens = sqlglot.tokenize(sql, read="bigquery")
+    places = [token for token in tokens if token.token_type is TokenType.PLACEHOLDER]
+    for number, token in reversed(list(enumerate(places, 1))):
+        sql = f"{sql[: token.start]}@{PLACE}{number}{sql[token.end + 1 :]}"
+    return sql
+
+
+def describe(cursor: duckdb.DuckDBPyConnection, sql: str, project: str) -> tuple[Field, ...]:
+    """Return the columns of a view's SQL, without holding it to partition filters.
+
+    Raises:
+        ApiError: it is no query.
+    """
+    tree = parsed(sql)
+    if not isinstance(tree, exp.Query):
+        raise invalid("A view must be a query")
+    resolver = _Resolver(cursor, Context(project=project))
+    tree = resolver.resolved(tree, 0)
+    settle_aliases(tree)
+    name_outputs(tree)
+    for table in tree.find_all(exp.Table):
+        resolver.place(table)
+    return columns(cursor, _duckdb(tree, {}))
+
+
+class _Resolver:
+    """Finds the tables of one statement; `tables` maps the marked nodes to what they are."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, context: Context) -> None:
+        self._cursor = cursor
+        self._context = context
+        self.tables: dict[str, Table] = {}
+
+    def resolved(self, tree: exp.Expr, depth: int) -> exp.Expr:
+        """Mark every table with the one it is, and open every view."""
+        if depth > MAX_VIEW_DEPTH:
+            raise invalid(f"Views are nested too deep: at most {MAX_VIEW_DEPTH} levels")
+        for node in list(tree.find_all(exp.Table)):
+            if node.meta.get("table") or _is_cte(node):
+                continue
+            table = find_table(self._cursor, self._ref(node))
+            if table.view_sql:
+                self._open(node, table, depth)
+            else:
+                key = str(len(self.tables))
+                self.tables[key] = table
+                node.meta["table"] = key
+        return tree
+
+    def _ref(self, node: exp.Table) -> TableRef:
+        if not isinstance(node.this, exp.Identifier):
+            raise unsupported(f"{node.sql('bigquery')[:80]} as a table")
+        parts = [part.name for part in node.parts]
+        parts = [piece for part in parts for piece in part.split(".")]
+        if any("*" in part for part in parts):
+            raise unsupported("A wildcard table")
+        if any(part.upper() == "INFORMATION_SCHEMA" for part in parts):
+            raise unsupported("INFORMATION_SCHEMA")
+        default = self._context.dataset
+        if len(parts) == 1 and default is not None:
+            return TableRef(default.project, default.dataset, parts[0])
+        if len(parts) == 2:  # noqa: PLR2004 - dataset.table
+            project = default.project if default else self._context.project
+            return TableRef(project, *parts)
+        if len(parts) == 3:  # noqa: PLR2004 - project.dataset.table
+            return TableRef(*parts)
+        raise invalid(
+            f'Table "{".".join(parts)}" must be qualified with a dataset (e.g. dataset.table).'
+        )
+
+    def _open(self, node: exp.Table, view: Table, depth: int) -> None:
+        inner = _Resolver(
+            self._cursor, Context(project=view.ref.project)
+        )  # a view's names do not depend on who reads it
+        inner.tables = self.tables
+        query = inner.resolved(parsed(view.view_sql), depth + 1)
+        name_outputs(query)
+        alias = node.args.get("alias") or exp.TableAlias(
+            this=exp.to_identifier(view.ref.table, quoted=True)
+        )
+        subquery = exp.Subquery(this=query, alias=alias, joins=node.args.get("joins"))
+        node.replace(subquery)
+
+    def place(self, node: exp.Table) -> None:
+        """Name the DuckDB table that holds the rows; the BigQuery name becomes the alias."""
+        key = node.meta.get("table")
+        if key is None:
+            return
+        table = self.tables[key]
+        alias = node.args.get("alias")
+        if not alias and not isinstance(node.parent, exp.Insert | exp.Schema):
+            name = exp.to_identifier(table.ref.table, quoted=True)
+            node.set("alias", exp.TableAlias(this=name))
+        node.set("catalog", None)
+        node.set("db", exp.to_identifier("data", quoted=True))
+        node.set("this", exp.to_identifier(table.body["storage"], quoted=True))
+
+    def target(self, tree: exp.Expr) -> Table | None:
+        """Return the table that a statement changes."""
+        if isinstance(tree, exp.Query):
+            return None
+        place = tree.this
+        if isinstance(tree, exp.TruncateTable):
+            place = tree.expressions[0]
+        node = place if isinstance(place, exp.Table) else place.find(exp.Table)
+        assert node is not None
+        return self.tables[node.meta["table"]]
+
+
+def _is_cte(node: exp.Table) -> bool:
+    if len(node.parts) != 1:
+        return False
+    parent: exp.Expr | None = node
+    while parent is not None:
+        found = parent.args.get("with_") or parent.args.get("with")
+        if found and node.name.lower() in {cte.alias.lower() for cte in found.expressions}:
+            return True
+        parent = parent.parent
+    return False

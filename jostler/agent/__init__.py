@@ -1,0 +1,1 @@
+"""The agent: moves JSON files from a spool directory to bundles in a bucket, exactly once."""

@@ -1,0 +1,80 @@
+"""The board: where the agent's thread pins what it shows, and other threads read it.
+
+**Invariant:** the agent writes whole values and never waits for a reader; a reader never touches
+the agent.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from jostler.agent.observe.health import Doctor, Facts, Health
+from jostler.agent.observe.history import Minutes
+from jostler.agent.observe.survey import Survey, Surveyed
+from jostler.agent.observe.view import View
+from jostler.bundle import UploadStats
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jostler.config import Config
+
+
+class Board:
+    """What is known of one agent.
+
+    Args:
+        config: of the agent.
+
+    Attributes:
+        started_s: Unix time.
+        beat_s: monotonic seconds at which the loop last turned, or a wait began.
+        waits_for: what a starting agent waits for, in words; empty once it takes files.
+        view: the last one.
+        troubles: how commits fare; any thread reports.
+        survey: of the disk; None until files are taken.
+        why: answers where a file is.
+    """
+
+    def __init__(self, config: Config, why: Callable[[str], dict[str, Any]]) -> None:
+        self.config = config
+        self.started_s = time.time()
+        self.beat_s = time.monotonic()
+        self.waits_for = "its start"
+        self.view = View(at_s=self.started_s, minutes=Minutes(self.started_s))
+        self.troubles = UploadStats()
+        self.survey: Survey | None = None
+        self.why = why
+        self._doctor = Doctor(config)
+
+    @property
+    def disk(self) -> Surveyed:
+        """What the last survey found."""
+        return self.survey.last if self.survey else Surveyed()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the first scan is over."""
+        return bool(self.view.now and self.view.now.scanned)
+
+    def still_s(self) -> float:
+        """Return the seconds since the loop last turned."""
+        return time.monotonic() - self.beat_s
+
+    def heartbeat_s(self) -> float:
+        """Return the Unix time at which the loop last turned."""
+        return time.time() - self.still_s()
+
+    def health(self) -> Health:
+        """Say how the agent is."""
+        return self._doctor.examine(
+            Facts(
+                now_s=time.time(),
+                still_s=self.still_s(),
+                waits_for=self.waits_for,
+                view=self.view,
+                fared=self.troubles.fared(),
+                disk=self.disk,
+            )
+        )

@@ -1,0 +1,244 @@
+"""/status.json: the board as one JSON document; docs/status.md describes it.
+
+**Invariant:** names and texts from outside are values, made printable here and never markup;
+times are RFC 3339 in UTC or null, sizes bytes, spans seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from jostler import build
+from jostler.agent.observe.history import STEP_S
+from jostler.agent.observe.survey import Waiting
+from jostler.format.names import REJECTED, display
+from jostler.words import duration, size
+
+if TYPE_CHECKING:
+    from jostler.agent.observe.board import Board
+    from jostler.agent.observe.view import ClosedBundle, OpenBundle, StoredBundle, View
+    from jostler.bundle import Fared, Limits
+
+FORMAT = 1
+REJECTED_SHOWN = 20
+ERRORS_SHOWN = 10
+CONSOLE = "https://console.cloud.google.com/storage/browser/_details/"
+Json = dict[str, Any]
+
+
+def document(board: Board) -> Json:
+    """Return the whole document."""
+    view, fared = board.view, board.troubles.fared()
+    return {
+        "format": FORMAT,
+        "now": instant(time.time()),
+        "agent": _agent(board),
+        "health": _health(board),
+        "uploads": _uploads(board, fared),
+        "watch": _watch(view),
+        "spool": {"free_bytes": board.disk.free_bytes, "size_bytes": board.disk.size_bytes},
+        "memory": {
+            "held_bytes": view.now.held_bytes if view.now else 0,
+            "limit_bytes": board.config.memory_max,
+        },
+        "journal": {"entries": len(view.closed), "replayed": view.tally.replayed},
+        "datatypes": [_datatype(name, board, view, fared) for name in names(board)],
+        "history": _history(view),
+    }
+
+
+def names(board: Board) -> list[str]:
+    """Return the datatypes that are shown."""
+    return [*(datatype.name for datatype in board.config.datatypes), REJECTED]
+
+
+def instant(unix_s: float) -> str | None:
+    """Write Unix time; 0 is never."""
+    if not unix_s:
+        return None
+    return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _agent(board: Board) -> Json:
+    config = board.config
+    return {
+        "version": build.version(),
+        "commit": build.commit(),
+        "node": config.node,
+        "experiment": config.place.experiment,
+        "bucket": config.bucket,
+        "mode": str(config.mode),
+        "started": instant(board.started_s),
+        "ready": board.ready,
+        "waits_for": board.waits_for,
+        "heartbeat": instant(board.heartbeat_s()),
+        "local_data_dir": display(str(config.local_data_dir)),
+    }
+
+
+def _health(board: Board) -> Json:
+    health = board.health()
+    return {
+        "level": str(health.level),
+        "since": instant(health.since_s),
+        "headline": health.headline,
+        "problems": [
+            {
+                "code": problem.code,
+                "level": str(problem.level),
+                "since": instant(problem.since_s),
+                "text": problem.text,
+                "hint": problem.hint,
+            }
+            for problem in health.problems
+        ],
+    }
+
+
+def _uploads(board: Board, fared: Fared) -> Json:
+    return {
+        "failing": bool(fared.failing_since_s),
+        "failing_since": instant(fared.failing_since_s),
+        "pending": len(board.view.closed),
+        "threads": board.config.upload_concurrency,
+        "errors": [
+            {
+                "at": instant(trouble.at_s),
+                "class": trouble.kind,
+                "what": trouble.what,
+                "text": trouble.text,
+                "hint": trouble.hint,
+                "tries": trouble.tries,
+                "next_try_s": round(trouble.next_try_s, 1),
+            }
+            for trouble in fared.troubles[: -ERRORS_SHOWN - 1 : -1]
+        ],
+    }
+
+
+def _watch(view: View) -> Json:
+    now = view.now
+    if not now:
+        return {"degraded": "", "scanning": False, "watches": 0, "unwatched": 0, "buffered": 0}
+    counts = now.counts
+    return {
+        "degraded": display(now.degraded),
+        "scanning": now.scanning,
+        "watches": counts.watches,
+        "unwatched": counts.unwatched,
+        "buffered": now.queue_files,
+        "events": counts.events,
+        "found": counts.found,
+        "overflows": counts.overflows,
+        "lost": counts.lost,
+        "scans": {str(reason): times for reason, times in counts.scans.items()},
+    }
+
+
+def _datatype(name: str, board: Board, view: View, fared: Fared) -> Json:
+    waiting = board.disk.waiting.get(name, Waiting())
+    limits = board.config.limits
+    opened = view.now.open if view.now else ()
+    refused = view.tally.refused.get(name, ())
+    return {
+        "name": name,
+        "kind": REJECTED if name == REJECTED else "data",
+        "waiting": {
+            "files": waiting.files,
+            "bytes": waiting.bytes,
+            "oldest": instant(waiting.oldest_s),
+        },
+        "open": [_open(one, limits, view.at_s) for one in opened if one.datatype == name],
+        "uploading": [_closed(one, fared) for one in view.closed if one.datatype == name],
+        "stored": [_stored(one) for one in view.stored.get(name, ())],
+        "rejected": [
+            {
+                "file": one.path,
+                "reason": one.reason,
+                "field": one.field,
+                "detail": one.detail,
+                "at": instant(one.at_s),
+            }
+            for one in refused[: -REJECTED_SHOWN - 1 : -1]
+        ],
+        "totals": _totals(name, view),
+        "last_arrival": instant(view.tally.last_arrival_s.get(name, 0.0)),
+        "last_success": instant(view.last_success_s.get(name, 0.0)),
+    }
+
+
+def _open(one: OpenBundle, limits: Limits, at_s: float) -> Json:
+    left_s = max(0.0, one.opened_s + limits.max_age_s - at_s)
+    left_bytes = max(0, limits.max_bytes - one.row_bytes)
+    return {
+        "day": one.day,
+        "bundle": one.name,
+        "files": one.files,
+        "row_bytes": one.row_bytes,
+        "row_bytes_max": limits.max_bytes,
+        "held_bytes": one.held_bytes,
+        "opened": instant(one.opened_s),
+        "seals_at": instant(one.opened_s + limits.max_age_s),
+        "seals_by": f"age in {duration(left_s)}, or {size(left_bytes)} of rows more",
+    }
+
+
+def _closed(one: ClosedBundle, fared: Fared) -> Json:
+    return {
+        "bundle": one.name,
+        "files": one.files,
+        "row_bytes": one.row_bytes,
+        "object_bytes": one.object_bytes,
+        "sealed": instant(one.sealed_s),
+        "reason": one.reason or "replayed",
+        "tries": fared.tries.get(one.name, 0),
+    }
+
+
+def _stored(one: StoredBundle) -> Json:
+    remote = one.url.startswith("gs://")
+    return {
+        "bundle": one.name,
+        "url": one.url,
+        "link": CONSOLE + quote(one.url.removeprefix("gs://")) if remote else None,
+        "files": one.files,
+        "object_bytes": one.object_bytes,
+        "at": instant(one.at_s),
+        "seconds": round(one.seconds, 3),
+    }
+
+
+def _totals(name: str, view: View) -> Json:
+    tally = view.tally
+
+    def by_reason(counts: dict[tuple[str, str], int]) -> dict[str, int]:
+        return {reason: times for (kind, reason), times in counts.items() if kind == name}
+
+    return {
+        "taken": tally.taken[name],
+        "archived": tally.archived[name],
+        "rejected": by_reason(tally.rejected),
+        "kept": by_reason(tally.kept),
+        "deleted": by_reason(tally.deleted),
+        "changed": tally.changed[name],
+        "vanished": tally.vanished[name],
+        "file_bytes": tally.file_bytes[name],
+        "bundles": tally.bundles[name],
+        "object_bytes": tally.object_bytes[name],
+    }
+
+
+def _history(view: View) -> Json:
+    minutes = view.minutes.minutes
+    return {
+        "step_s": STEP_S,
+        "end": instant(view.minutes.end_s),
+        "arrived": [minute.arrived for minute in minutes],
+        "archived": [minute.archived for minute in minutes],
+        "bytes": [minute.file_bytes for minute in minutes],
+        "backlog": [minute.backlog for minute in minutes],
+        "stored_s": [None if m.stored_s is None else round(m.stored_s, 3) for m in minutes],
+    }

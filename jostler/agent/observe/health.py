@@ -1,0 +1,281 @@
+"""The doctor: what is wrong, since when, and what to do, in words.
+
+**Invariant:** a problem has one of the codes below, and a section of that name in docs/runbook.md;
+that the bucket is down never makes the agent itself unwell.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from jostler.agent.tally import REFUSED_KEPT
+from jostler.words import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jostler.agent.observe.survey import Surveyed
+    from jostler.agent.observe.view import View
+    from jostler.bundle import Fared
+    from jostler.config import Config
+
+STUCK_S = 60.0
+PATIENT_S = 120.0
+HOUR_S = 3600.0
+LOW_DISK = 0.1
+LOWEST_DISK = 0.05
+SLACK_S = 120.0
+
+
+class Level(StrEnum):
+    """How bad it is."""
+
+    OK = "ok"
+    ATTENTION = "attention"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that is wrong; `since_s` is Unix time, 0 when it is not known."""
+
+    code: str
+    level: Level
+    since_s: float
+    text: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """All that is wrong, the worst first; `headline` says it in a sentence or two."""
+
+    level: Level
+    since_s: float
+    headline: str
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the doctor looks at.
+
+    Attributes:
+        now_s: Unix time.
+        still_s: seconds since the loop last turned.
+        waits_for: what a starting agent waits for; empty once it takes files.
+        view: of the agent.
+        fared: how commits fare.
+        disk: the survey.
+    """
+
+    now_s: float
+    still_s: float
+    waits_for: str
+    view: View
+    fared: Fared
+    disk: Surveyed
+
+
+class Doctor:
+    """Finds problems, and remembers since when each is there; any thread may ask.
+
+    Args:
+        config: whose ages say how old a waiting file may become.
+    """
+
+    def __init__(self, config: Config) -> None:
+        # A file that no event announced waits for the scan after it comes of age.
+        self._oldest_s = max(
+            HOUR_S, config.missed_age_s + 1.25 * config.missed_interval_s + SLACK_S
+        )
+        self._lock = threading.Lock()
+        self._since_s: dict[str, float] = {}
+        self._bad_since_s = 0.0
+        self._once = config.mode == "once"
+
+    def examine(self, facts: Facts) -> Health:
+        """Say how the agent is."""
+        found = sorted(self._problems(facts), key=lambda p: p.level is not Level.BAD)
+        with self._lock:
+            self._since_s = {
+                p.code: self._since_s.get(p.code, p.since_s or facts.now_s) for p in found
+            }
+            since = self._since_s
+        problems = tuple(_dated(p, since[p.code]) for p in found)
+        if not problems:
+            return Health(level=Level.OK, since_s=0.0, headline=_well(facts), problems=())
+        worst = problems[0]
+        return Health(
+            level=worst.level,
+            since_s=min(p.since_s for p in problems if p.level is worst.level),
+            headline=_headline(worst, facts),
+            problems=problems,
+        )
+
+    def _problems(self, facts: Facts) -> Iterator[Problem]:
+        yield from _loop(facts)
+        yield from _uploads(facts)
+        yield from _disk(facts)
+        yield from self._oldest(facts)
+        yield from _memory(facts)
+        yield from _watch(facts)
+        yield from _files(facts)
+
+    def _oldest(self, facts: Facts) -> Iterator[Problem]:
+        oldest_s = min((w.oldest_s for w in facts.disk.waiting.values() if w.files), default=0.0)
+        age_s = facts.now_s - oldest_s
+        if oldest_s and age_s > self._oldest_s and not facts.fared.failing_since_s:
+            yield Problem(
+                code="oldest_too_old",
+                level=Level.BAD,
+                since_s=oldest_s + self._oldest_s,
+                text=f"A file has been waiting for {duration(age_s)}",
+                hint="`jostler why` says for what; the log says what cannot be read or grows.",
+            )
+
+
+def _loop(facts: Facts) -> Iterator[Problem]:
+    if facts.waits_for:
+        yield Problem(
+            code="not_ready",
+            level=Level.BAD if facts.still_s > PATIENT_S else Level.ATTENTION,
+            since_s=facts.now_s - facts.still_s,
+            text=f"The agent has not begun to take files: it waits for {facts.waits_for}",
+            hint="Files are kept on disk meanwhile. The log says what it asked and what was said.",
+        )
+    elif facts.still_s > STUCK_S:
+        yield Problem(
+            code="agent_stuck",
+            level=Level.BAD,
+            since_s=facts.now_s - facts.still_s,
+            text=f"The agent's loop has not turned for {duration(facts.still_s)}",
+            hint="A disk that does not answer does this. Kubernetes restarts it; nothing is lost.",
+        )
+
+
+def _uploads(facts: Facts) -> Iterator[Problem]:
+    since_s = facts.fared.failing_since_s
+    if not since_s:
+        return
+    last = facts.fared.troubles[-1] if facts.fared.troubles else None
+    age_s = max(0.0, facts.now_s - since_s)
+    text = f"Uploads have been failing for {duration(age_s)}"
+    yield Problem(
+        code="uploads_failing",
+        level=Level.BAD if age_s > PATIENT_S else Level.ATTENTION,
+        since_s=since_s,
+        text=f"{text}; last error: {last.kind}: {last.text}" if last else text,
+        hint=(last.hint if last else "") or "It is tried again without end; nothing is lost.",
+    )
+
+
+def _disk(facts: Facts) -> Iterator[Problem]:
+    free, size = facts.disk.free_bytes, facts.disk.size_bytes
+    if size and free < LOW_DISK * size:
+        yield Problem(
+            code="disk_low",
+            level=Level.BAD if free < LOWEST_DISK * size else Level.ATTENTION,
+            since_s=0.0,
+            text=f"The spool's file system has {free * 100 // size} % left, {free:,} bytes",
+            hint="If uploads fail, mend those; else free space. Services cannot write when it is "
+            "full.",
+        )
+
+
+def _memory(facts: Facts) -> Iterator[Problem]:
+    now = facts.view.now
+    if now and now.holds_back.startswith("memory") and not facts.fared.failing_since_s:
+        yield Problem(
+            code="memory_full",
+            level=Level.ATTENTION,
+            since_s=0.0,
+            text="No file is read: bundles on their way fill the memory",
+            hint="More files arrive than are uploaded: raise -memory-max or -upload-concurrency.",
+        )
+
+
+def _watch(facts: Facts) -> Iterator[Problem]:
+    now = facts.view.now
+    if now and now.degraded:
+        yield Problem(
+            code="watch_degraded",
+            level=Level.ATTENTION,
+            since_s=0.0,
+            text=f"Files are found by scans, not by events: {now.degraded}",
+            hint="They are taken, only later. Raise fs.inotify limits, or use a local file system.",
+        )
+    if now and facts.now_s - facts.view.overflow_s < HOUR_S:
+        yield Problem(
+            code="overflow",
+            level=Level.ATTENTION,
+            since_s=facts.view.overflow_s,
+            text="The kernel's queue of events ran over within the last hour",
+            hint="A scan found what was dropped. If it recurs, give the agent more CPU.",
+        )
+
+
+def _files(facts: Facts) -> Iterator[Problem]:
+    kept = facts.view.tally.refused.values()
+    recent = sorted(
+        (r for refused in kept for r in refused if facts.now_s - r.at_s < HOUR_S),
+        key=lambda refused: refused.at_s,
+    )
+    if recent:
+        most = any(len(refused) == REFUSED_KEPT for refused in kept)
+        yield Problem(
+            code="rejects",
+            level=Level.ATTENTION,
+            since_s=recent[0].at_s,
+            text=f"{'More than ' if most else ''}{_files_of(len(recent))} rejected in the last "
+            f"hour, the last one for {recent[-1].reason}",
+            hint="Tell whoever writes them; reasons stand below and in rejected1.",
+        )
+    now = facts.view.now
+    if now and now.undeletable_bundles:
+        yield Problem(
+            code="undeletable",
+            level=Level.BAD,
+            since_s=0.0,
+            text=f"Files of {now.undeletable_bundles} stored bundles cannot be deleted",
+            hint="Same runAsUser as the service, or umask 002 there and a common fsGroup.",
+        )
+
+
+def _dated(problem: Problem, since_s: float) -> Problem:
+    return Problem(
+        code=problem.code,
+        level=problem.level,
+        since_s=problem.since_s or since_s,
+        text=problem.text,
+        hint=problem.hint,
+    )
+
+
+def _files_of(count: int) -> str:
+    return "1 file was" if count == 1 else f"{count:,} files were"
+
+
+def _waiting(facts: Facts) -> str:
+    files = sum(w.files for w in facts.disk.waiting.values())
+    return f"{files:,} file{'' if files == 1 else 's'} wait on disk" if files else ""
+
+
+def _headline(worst: Problem, facts: Facts) -> str:
+    begun = datetime.fromtimestamp(worst.since_s, UTC)
+    waiting = _waiting(facts)
+    kept = f" Nothing is lost: {waiting}." if waiting and worst.code != "rejects" else ""
+    return f"{worst.text} (since {begun:%Y-%m-%d %H:%M} UTC).{kept}"
+
+
+def _well(facts: Facts) -> str:
+    last_s = max(facts.view.last_success_s.values(), default=0.0)
+    if not last_s:
+        return "All is well; no bundle had to be stored yet."
+    return (
+        f"All is well. The last bundle was stored {duration(max(0.0, facts.now_s - last_s))} ago."
+    )

@@ -1,0 +1,380 @@
+"""The metrics: each of them, by name, help, labels and where its values come from.
+
+**Invariant:** names and labels are a promise (docs/metrics.md); every series that can come exists
+from the start; no label's value comes from a file's name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from jostler import build
+from jostler.agent.intake import REASONS
+from jostler.agent.observe.view import Times
+from jostler.bundle import SealReason
+from jostler.format.names import INDEX, REJECTED
+from jostler.watchdir import ScanReason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from jostler.agent.observe.board import Board
+    from jostler.agent.observe.view import View
+
+Values = dict[tuple[str, ...], float]
+FAILURES = ("AuthError", "ConflictError", "OSError", "QuotaError", "RefusedError", "TransientError")
+IGNORED = ("extension", "not-regular")
+
+
+class Row(NamedTuple):
+    """A counter or gauge."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...]
+    values: Callable[[Board, View], Values]
+
+
+def _by_datatype(pick: Callable[[View], Mapping[str, float]]) -> Callable[[Board, View], Values]:
+    def values(board: Board, view: View) -> Values:
+        found = pick(view)
+        return {(name,): found.get(name, 0) for name in _names(board)}
+
+    return values
+
+
+def _by_reason(
+    reasons: Iterable[str], pick: Callable[[View], Mapping[tuple[str, str], float]]
+) -> Callable[[Board, View], Values]:
+    def values(board: Board, view: View) -> Values:
+        made: Values = {(name, str(r)): 0 for name in _names(board) for r in reasons}
+        return made | {key: value for key, value in pick(view).items() if key[1]}
+
+    return values
+
+
+def _one(pick: Callable[[Board, View], float]) -> Callable[[Board, View], Values]:
+    return lambda board, view: {(): pick(board, view)}
+
+
+def _names(board: Board) -> list[str]:
+    return [*(datatype.name for datatype in board.config.datatypes), REJECTED]
+
+
+def _open_sums(pick: Callable[[int], int]) -> Callable[[View], Mapping[str, float]]:
+    def sums(view: View) -> Mapping[str, float]:
+        found: dict[str, float] = {}
+        for one in view.now.open if view.now else ():
+            found[one.datatype] = found.get(one.datatype, 0) + pick(one.held_bytes)
+        return found
+
+    return sums
+
+
+def _scans(_board: Board, view: View) -> Values:
+    scans = view.now.counts.scans if view.now else {}
+    return {(str(reason),): scans.get(reason, 0) for reason in ScanReason}
+
+
+def _ignored(board: Board, view: View) -> Values:
+    made: Values = {(name, reason): 0 for name in _names(board) for reason in IGNORED}
+    prefix = f"{board.config.spool}/"
+    for (root, reason), times in (view.now.counts.ignored if view.now else {}).items():
+        key = (root.removeprefix(prefix), reason)
+        if key in made:
+            made[key] = times
+    return made
+
+
+def _waiting(pick: str) -> Callable[[Board, View], Values]:
+    def values(board: Board, _view: View) -> Values:
+        found = board.disk.waiting
+        return {(n,): getattr(found[n], pick) if n in found else 0 for n in _names(board)}
+
+    return values
+
+
+BY_DATATYPE = ("datatype",)
+BY_REASON = ("datatype", "reason")
+
+COUNTERS = (
+    Row(
+        "jostler_files_taken",
+        "Files put into a bundle.",
+        BY_DATATYPE,
+        _by_datatype(lambda v: v.tally.taken),
+    ),
+    Row(
+        "jostler_files_archived",
+        "Files whose bundle and index are durable; counted after they were unlinked.",
+        BY_DATATYPE,
+        _by_datatype(lambda v: v.tally.archived),
+    ),
+    Row(
+        "jostler_files_rejected",
+        "Bad files stored as rows of rejected1.",
+        BY_REASON,
+        _by_reason(REASONS, lambda v: v.tally.rejected),
+    ),
+    Row(
+        "jostler_files_kept",
+        "Bad files left where they are.",
+        BY_REASON,
+        _by_reason(REASONS, lambda v: v.tally.kept),
+    ),
+    Row(
+        "jostler_files_deleted",
+        "Bad files deleted without an upload.",
+        BY_REASON,
+        _by_reason(REASONS, lambda v: v.tally.deleted),
+    ),
+    Row(
+        "jostler_files_ignored",
+        "Files that were closed or renamed in and are none to take.",
+        BY_REASON,
+        _ignored,
+    ),
+    Row(
+        "jostler_files_changed",
+        "Files that changed while their bundle was on its way; taken again.",
+        BY_DATATYPE,
+        _by_datatype(lambda v: v.tally.changed),
+    ),
+    Row(
+        "jostler_files_vanished",
+        "Files that were gone before they could be read.",
+        BY_DATATYPE,
+        _by_datatype(lambda v: v.tally.vanished),
+    ),
+    Row(
+        "jostler_file_bytes",
+        "Bytes of files put into a bundle.",
+        BY_DATATYPE,
+        _by_datatype(lambda v: v.tally.file_bytes),
+    ),
+    Row(
+        "jostler_object_bytes",
+        "Bytes of data objects stored.",
+        BY_DATATYPE,
+        _by_datatype(lambda v: v.tally.object_bytes),
+    ),
+    Row(
+        "jostler_bundles_sealed",
+        "Bundles closed.",
+        BY_REASON,
+        _by_reason(SealReason, lambda v: v.tally.sealed),
+    ),
+    Row(
+        "jostler_bundles_stored",
+        "Bundles made durable.",
+        BY_DATATYPE,
+        _by_datatype(lambda v: v.tally.bundles),
+    ),
+    Row(
+        "jostler_upload_attempts",
+        "Steps of commits tried: requests to the bucket, writes to the journal.",
+        BY_DATATYPE,
+        lambda board, view: _by_datatype(lambda _: board.troubles.fared().attempts)(board, view),
+    ),
+    Row(
+        "jostler_upload_failures",
+        "Of these, those that failed and are tried again.",
+        ("datatype", "class"),
+        lambda board, view: _by_reason(FAILURES, lambda _: board.troubles.fared().failures)(
+            board, view
+        ),
+    ),
+    Row(
+        "jostler_inotify_overflows",
+        "Times that the kernel's queue of events ran over.",
+        (),
+        _one(lambda _, v: v.now.counts.overflows if v.now else 0),
+    ),
+    Row(
+        "jostler_watches_lost",
+        "Watched directories that went away, and watchers that died.",
+        (),
+        _one(lambda _, v: v.now.counts.lost if v.now else 0),
+    ),
+    Row("jostler_scans", "Scans of the whole spool begun.", ("reason",), _scans),
+    Row(
+        "jostler_scan_found_files",
+        "Files met by scans.",
+        (),
+        _one(lambda _, v: v.now.counts.found if v.now else 0),
+    ),
+    Row(
+        "jostler_journal_replays",
+        "Bundles of an earlier process that were gone on with.",
+        (),
+        _one(lambda _, v: v.tally.replayed),
+    ),
+)
+
+GAUGES = (
+    Row(
+        "jostler_open_bundles",
+        "Bundles that take rows.",
+        BY_DATATYPE,
+        _by_datatype(_open_sums(lambda _: 1)),
+    ),
+    Row(
+        "jostler_open_bundle_bytes",
+        "Bytes of memory that open bundles take.",
+        BY_DATATYPE,
+        _by_datatype(_open_sums(lambda held_bytes: held_bytes)),
+    ),
+    Row(
+        "jostler_files_waiting",
+        "Files on disk that no bundle has, by the last survey.",
+        BY_DATATYPE,
+        _waiting("files"),
+    ),
+    Row(
+        "jostler_oldest_waiting_timestamp_seconds",
+        "Since when the oldest of them waits; 0 when none does.",
+        BY_DATATYPE,
+        _waiting("oldest_s"),
+    ),
+    Row(
+        "jostler_last_arrival_timestamp_seconds",
+        "When a file was last looked at, good or bad; 0 before the first.",
+        BY_DATATYPE,
+        _by_datatype(lambda v: v.tally.last_arrival_s),
+    ),
+    Row(
+        "jostler_last_success_timestamp_seconds",
+        "When a bundle was last made durable; 0 before the first.",
+        BY_DATATYPE,
+        _by_datatype(lambda v: v.last_success_s),
+    ),
+    Row(
+        "jostler_spool_free_bytes",
+        "Free bytes of the spool's file system.",
+        (),
+        _one(lambda b, _: b.disk.free_bytes),
+    ),
+    Row(
+        "jostler_spool_size_bytes",
+        "Size of the spool's file system.",
+        (),
+        _one(lambda b, _: b.disk.size_bytes),
+    ),
+    Row(
+        "jostler_queue_files",
+        "Paths that were announced and not yet looked at.",
+        (),
+        _one(lambda _, v: v.now.queue_files if v.now else 0),
+    ),
+    Row(
+        "jostler_memory_held_bytes",
+        "Bytes of bundles in memory, open or on their way.",
+        (),
+        _one(lambda _, v: v.now.held_bytes if v.now else 0),
+    ),
+    Row(
+        "jostler_memory_limit_bytes",
+        "What -memory-max allows.",
+        (),
+        _one(lambda b, _: b.config.memory_max),
+    ),
+    Row(
+        "jostler_uploads_failing",
+        "1 while commits fail, else 0.",
+        (),
+        _one(lambda b, _: float(bool(b.troubles.fared().failing_since_s))),
+    ),
+    Row(
+        "jostler_uploads_failing_since_timestamp_seconds",
+        "Since when commits fail; 0 while they do not.",
+        (),
+        _one(lambda b, _: b.troubles.fared().failing_since_s),
+    ),
+    Row(
+        "jostler_undeletable_bundles",
+        "Stored bundles with files that cannot be unlinked.",
+        (),
+        _one(lambda _, v: v.now.undeletable_bundles if v.now else 0),
+    ),
+    Row(
+        "jostler_heartbeat_timestamp_seconds",
+        "When the agent's loop last turned.",
+        (),
+        _one(lambda b, _: b.heartbeat_s()),
+    ),
+    Row(
+        "jostler_start_timestamp_seconds",
+        "When the agent was started.",
+        (),
+        _one(lambda b, _: b.started_s),
+    ),
+    Row(
+        "jostler_watch_degraded",
+        "1 while scans stand in for events, else 0.",
+        (),
+        _one(lambda _, v: float(bool(v.now and v.now.degraded))),
+    ),
+    Row(
+        "jostler_build_info",
+        "1; version and commit are in the labels.",
+        ("version", "commit"),
+        lambda _board, _view: {(build.version(), build.commit()): 1},
+    ),
+)
+
+BYTES_PER_BUNDLE, BYTES = "jostler_bytes_per_bundle", "object_bytes"
+HISTOGRAMS: tuple[tuple[str, str, str], ...] = (
+    (BYTES_PER_BUNDLE, "Bytes of each object stored; indexes are of datatype index1.", BYTES),
+    ("jostler_upload_seconds", "Seconds of each request that stored a data object.", "upload_s"),
+    (
+        "jostler_close_to_stored_seconds",
+        "Seconds from a file's last change on disk until it was durable.",
+        "stored_s",
+    ),
+)
+
+
+class AgentCollector(Collector):
+    """Makes the metrics of what the board shows when it is asked."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every metric."""
+        board, view = self._board, self._board.view
+        for family, rows in ((CounterMetricFamily, COUNTERS), (GaugeMetricFamily, GAUGES)):
+            for row in rows:
+                metric = family(row.name, row.help, labels=row.labels)
+                for labels, value in row.values(board, view).items():
+                    metric.add_metric(labels, value)
+                yield metric
+        for name, text, which in HISTOGRAMS:
+            histogram = HistogramMetricFamily(name, text, labels=BY_DATATYPE)
+            for datatype in [*_names(board), *([INDEX] if which == BYTES else [])]:
+                times = view.times.get(datatype) or Times()
+                values = getattr(times, which)
+                histogram.add_metric([datatype], values.buckets(), values.sum)
+            yield histogram
+
+
+def registry(board: Board) -> CollectorRegistry:
+    """Return a registry of the agent's metrics and the process's."""
+    made = CollectorRegistry()
+    made.register(AgentCollector(board))
+    ProcessCollector(registry=made)
+    return made
+
+
+def exposition(made: CollectorRegistry) -> bytes:
+    """Write all metrics in Prometheus' text format, version 0.0.4."""
+    return generate_latest(made)

@@ -1,0 +1,129 @@
+"""Parts that several sections are made of: instants, names, lists of facts, tables.
+
+**Invariant:** names from files are shown whole up to `NAME_MAX` characters and never carry markup;
+a table never has more than `ROWS_MAX` rows.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jostler import words
+from jostler.agent.observe.page.facts import text
+from jostler.agent.observe.page.html import NOTHING, Content, Html, join, tag
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+NAME_MAX = 200
+TITLE_MAX = 1000
+ROWS_FIRST = 6
+ROWS_MAX = 300
+
+Row = tuple[str, Sequence[Content]]
+
+
+def when(value: object, now: datetime | None, *, missing: str = words.DASH) -> Html:
+    """Show an instant as time of day and how long ago; what cannot be read as it came."""
+    then = words.instant(value)
+    if then is None:
+        return join([text(value) or missing])
+    machine = then.isoformat().replace("+00:00", "Z")
+    whole = f"{then:%Y-%m-%d %H:%M:%S} UTC"
+    if now is None:
+        return tag("time", whole, datetime=machine)
+    said = words.ago(then, now)
+    shown = tag("time", words.clock(then, now), datetime=machine, title=whole)
+    return join([shown, " ", tag("span", said, class_="ago")])
+
+
+def name(value: object, *, whole: str = "", link: object = None) -> Html:
+    """Show a name of a file, an object or alike, which nobody has vouched for.
+
+    Args:
+        value: what is shown.
+        whole: what the name is short for, shown when the pointer rests on it.
+        link: where it leads; taken only when it is an https address.
+    """
+    shown = text(value)
+    short = shown if len(shown) <= NAME_MAX else shown[:NAME_MAX] + "…"
+    title = (whole or shown)[:TITLE_MAX]
+    inner = tag("bdi", short)
+    href = text(link)
+    if href.startswith("https://"):
+        return tag("a", inner, class_="name", href=href, title=title, rel="noreferrer")
+    return tag("code", inner, class_="name", title=title if title != short else None)
+
+
+def bundle_name(bundle: object, link: object = None) -> Html:
+    """Show an object's name without its directories."""
+    whole = text(bundle)
+    return name(whole.rsplit("/", 1)[-1], whole=whole, link=link)
+
+
+def wrapped(*content: Content) -> Html:
+    """Let a table's cell take several lines."""
+    return tag("div", *content, class_="wrap")
+
+
+def fact_list(pairs: Sequence[tuple[str, Content]]) -> Html:
+    """Show labels with what they are, those that have nothing left out."""
+    return tag(
+        "dl",
+        *(
+            tag("div", tag("dt", label), tag("dd", value))
+            for label, value in pairs
+            if value not in {"", None} and value != NOTHING
+        ),
+        class_="facts",
+    )
+
+
+def table(heads: Sequence[str], rows: Sequence[Row], *, key: str) -> Html:
+    """Show rows, the first few at once and the others folded away.
+
+    Args:
+        heads: of the columns; on a narrow screen each cell carries its own.
+        rows: each with a key that tells it from the others, and its cells.
+        key: tells this table from others on the page.
+    """
+    first, rest = rows[:ROWS_FIRST], rows[ROWS_FIRST:ROWS_MAX]
+    if not rest:
+        return _table(heads, first)
+    left = len(rows) - ROWS_MAX
+    note = tag("p", f"{left:,} more are in /status.json.", class_="note") if left > 0 else NOTHING
+    folded = tag(
+        "details",
+        tag("summary", f"{len(rows) - ROWS_FIRST:,} more"),
+        _table(heads, rest),
+        note,
+        data_key=key,
+    )
+    return join([_table(heads, first), folded])
+
+
+def _table(heads: Sequence[str], rows: Sequence[Row]) -> Html:
+    head = tag(
+        "tr", *(tag("th", text, scope="col", role="columnheader") for text in heads), role="row"
+    )
+    body = [
+        tag(
+            "tr",
+            *(
+                tag("td", cell, data_label=label, role="cell")
+                for label, cell in zip(heads, cells, strict=True)
+            ),
+            role="row",
+            data_key=row_key,
+        )
+        for row_key, cells in rows
+    ]
+    return tag(
+        "table",
+        tag("thead", head, role="rowgroup"),
+        tag("tbody", *body, role="rowgroup"),
+        role="table",
+    )

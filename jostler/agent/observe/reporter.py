@@ -1,0 +1,158 @@
+"""The reporter: the agent's thread tells it what happens, and it keeps the board up to date.
+
+**Invariant:** nothing is done per file; a view is made at most once a second.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from jostler.agent.observe.history import History, Totals
+from jostler.agent.observe.view import ClosedBundle, Now, StoredBundle, Times, View
+from jostler.format.names import INDEX, REJECTED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jostler.agent.observe.board import Board
+    from jostler.agent.tally import Tally
+    from jostler.bundle import Bundle, Record, Stored
+
+EVERY_S = 1.0
+STORED_KEPT = 10
+
+
+class Reporter:
+    """Belongs to the agent's thread.
+
+    Args:
+        board: where to show it.
+        tally: the agent's counts.
+    """
+
+    def __init__(self, board: Board, tally: Tally) -> None:
+        self._board = board
+        self._tally = tally
+        names = [*(datatype.name for datatype in board.config.datatypes), REJECTED]
+        self._times = {name: Times() for name in (*names, INDEX)}
+        self._stored: dict[str, deque[StoredBundle]] = {
+            name: deque(maxlen=STORED_KEPT) for name in names
+        }
+        self._last_success_s: dict[str, float] = {}
+        self._closed: dict[str, ClosedBundle] = {}
+        self._history = History(time.monotonic(), time.time())
+        self._overflows = 0
+        self._overflow_s = 0.0
+        self._due_s = 0.0
+
+    def waits_for(self, what: str) -> None:
+        """Learn what a starting agent waits for; nothing once it takes files."""
+        self._board.beat_s = time.monotonic()
+        self._board.waits_for = what
+
+    def beat(self) -> None:
+        """Learn that the agent, which waits for something, is alive."""
+        self._board.beat_s = time.monotonic()
+
+    def sealed(self, bundle: Bundle) -> None:
+        """Learn that a bundle is on its way."""
+        name = bundle.header.name
+        reason = str(bundle.reason or "")
+        self._tally.sealed[name.datatype, reason] += 1
+        self._closed[str(name)] = ClosedBundle(
+            name=str(name),
+            datatype=name.datatype,
+            files=len(bundle.attempt.entries),
+            row_bytes=bundle.row_bytes,
+            object_bytes=len(bundle.data),
+            sealed_s=time.time(),
+            reason=reason,
+        )
+
+    def replayed(self, record: Record) -> None:
+        """Learn that a bundle of an earlier process is on its way."""
+        name = record.header.name
+        self._tally.replayed += 1
+        self._closed[str(name)] = ClosedBundle(
+            name=str(name),
+            datatype=name.datatype,
+            files=len(record.paths),
+            sealed_s=time.time(),
+        )
+
+    def stored(self, stored: Stored) -> None:
+        """Learn that a bundle is durable."""
+        name, now_s = stored.record.header.name, time.time()
+        self._closed.pop(str(name), None)
+        self._board.troubles.forget(str(name))
+        entries = stored.record.attempts[-1].entries
+        datatype = name.datatype
+        if datatype not in self._times:  # of an earlier process, with another configuration
+            self._times[datatype] = Times()
+            self._stored[datatype] = deque(maxlen=STORED_KEPT)
+        times = self._times[datatype]
+        for kind, size in ((datatype, stored.object_bytes), (INDEX, stored.index_bytes)):
+            if size:
+                self._times[kind].object_bytes.add([size])
+        if stored.upload_s:
+            times.upload_s.add([stored.upload_s])
+        times.stored_s.add(max(0.0, now_s - written_s) for written_s in entries.written_s)
+        self._last_success_s[datatype] = now_s
+        self._stored[datatype].appendleft(
+            StoredBundle(
+                name=str(name),
+                url=stored.record.header.url,
+                datatype=datatype,
+                files=len(entries),
+                object_bytes=stored.object_bytes,
+                at_s=now_s,
+                seconds=time.monotonic() - stored.started_s,
+            )
+        )
+
+    def given_up(self, name: str) -> None:
+        """Learn that a bundle's files were given back."""
+        self._closed.pop(name, None)
+        self._board.troubles.forget(name)
+
+    def turned(self, now: Callable[[], Now]) -> None:
+        """Learn that the loop turned; show what is, if the last view is a second old."""
+        now_s = time.monotonic()
+        self._board.beat_s = now_s
+        if now_s >= self._due_s:
+            self._due_s = now_s + EVERY_S
+            self._show(now_s, now())
+
+    def _show(self, now_s: float, now: Now) -> None:
+        wall_s = time.time()
+        if now.counts.overflows > self._overflows:
+            self._overflows, self._overflow_s = now.counts.overflows, wall_s
+        disk = self._board.disk
+        backlog = sum(w.files for w in disk.waiting.values()) if disk.at_s else None
+        self._board.view = View(
+            at_s=wall_s,
+            now=now,
+            tally=self._tally.copy(),
+            closed=tuple(self._closed.values()),
+            stored={name: tuple(bundles) for name, bundles in self._stored.items()},
+            times={name: times.copy() for name, times in self._times.items()},
+            last_success_s=self._last_success_s.copy(),
+            overflow_s=self._overflow_s,
+            minutes=self._history.note(now_s, wall_s, self._totals(), backlog),
+        )
+        self._board.health()  # so that it knows since when
+
+    def _totals(self) -> Totals:
+        tally = self._tally
+        bad = chain(tally.rejected.values(), tally.kept.values(), tally.deleted.values())
+        stored = [times.stored_s for times in self._times.values()]
+        return Totals(
+            arrived=tally.taken.total() + sum(bad),
+            archived=tally.archived.total(),
+            file_bytes=tally.file_bytes.total(),
+            stored_files=sum(one.count for one in stored),
+            stored_s=sum(one.sum for one in stored),
+        )

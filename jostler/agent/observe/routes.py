@@ -1,0 +1,87 @@
+"""What the server answers where.
+
+**Invariant:** /healthz says that the agent's loop turns, and nothing of the bucket: an outage must
+not restart or unready the pod that the measured service is in.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from jostler.agent.observe.document import document
+from jostler.agent.observe.server import TEXT, Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jostler.agent.observe.board import Board
+    from jostler.agent.observe.server import Routes
+
+JSON = "application/json"
+EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
+STILL_MAX_S = 120.0
+"""For so long the loop may not turn before it counts as stuck; its longest step takes seconds."""
+
+
+def routes(board: Board) -> Routes:
+    """Return the routes over one agent's board."""
+    return {
+        "/": lambda _: _page(board),
+        "/healthz": lambda _: _healthz(board),
+        "/startupz": lambda _: _probe(ok=True, text="started: what is written now is noticed"),
+        "/readyz": lambda _: _probe(
+            ok=board.ready, text="the first scan is over" if board.ready else "not yet scanned"
+        ),
+        "/metrics": _Metrics(board).answer,
+        "/status.json": lambda _: _json(document(board)),
+        "/why.json": lambda query: _why(board, query),
+    }
+
+
+def _page(board: Board) -> Reply:
+    from jostler.agent.observe import page  # noqa: PLC0415 - nobody pays for it who does not look
+
+    body = page.render(document(board))
+    return Reply(body, page.CONTENT_TYPE, policy=page.CONTENT_SECURITY_POLICY)
+
+
+def _healthz(board: Board) -> Reply:
+    if board.waits_for:
+        return _probe(ok=True, text=f"waits for {board.waits_for}")
+    still_s = board.still_s()
+    return _probe(ok=still_s < STILL_MAX_S, text=f"the loop turned {still_s:.0f} s ago")
+
+
+def _probe(*, ok: bool, text: str) -> Reply:
+    status = HTTPStatus.OK if ok else HTTPStatus.SERVICE_UNAVAILABLE
+    return Reply(f"{text}\n".encode(), TEXT, status)
+
+
+def _json(value: dict[str, Any], status: HTTPStatus = HTTPStatus.OK) -> Reply:
+    return Reply(json.dumps(value).encode(), JSON, status)
+
+
+def _why(board: Board, query: Mapping[str, str]) -> Reply:
+    try:
+        return _json(board.why(query.get("name", "")))
+    except ValueError as exc:
+        return _json({"error": str(exc)}, HTTPStatus.BAD_REQUEST)
+
+
+class _Metrics:
+    """Makes the registry at the first scrape: nobody pays for it who does not scrape."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._lock = threading.Lock()
+        self._registry: Any = None
+
+    def answer(self, _query: Mapping[str, str]) -> Reply:
+        from jostler.agent.observe import metrics  # noqa: PLC0415 - as above
+
+        with self._lock:
+            self._registry = self._registry or metrics.registry(self._board)
+            return Reply(metrics.exposition(self._registry), EXPOSITION)

@@ -1,0 +1,142 @@
+"""What the agent's thread shows of itself, once a second: values that nobody changes any more.
+
+**Invariant:** nothing here refers to anything that the agent goes on changing, so that any thread
+may read it for as long as it likes.  Times are Unix seconds, 0 for never; sizes are bytes.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jostler.agent.observe.histogram import BUNDLE_BYTES, STORED_S, UPLOAD_S, Histogram
+from jostler.agent.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jostler import bundle as bundles
+    from jostler.agent.observe.history import Minutes
+    from jostler.watchdir import Counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenBundle:
+    """A bundle that takes rows."""
+
+    name: str
+    datatype: str
+    day: str
+    files: int
+    row_bytes: int
+    held_bytes: int
+    opened_s: float
+
+
+def opened(bundle: bundles.OpenBundle) -> OpenBundle:
+    """Take a picture of an open bundle."""
+    name = bundle.header.name
+    return OpenBundle(
+        name=str(name),
+        datatype=name.datatype,
+        day=name.day.iso,
+        files=bundle.files,
+        row_bytes=bundle.size_bytes,
+        held_bytes=bundle.held_bytes,
+        opened_s=time.time() - (time.monotonic() - bundle.opened_s),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedBundle:
+    """A bundle on its way to the bucket; `reason` is empty, and sizes 0, after a restart."""
+
+    name: str
+    datatype: str
+    files: int
+    row_bytes: int = 0
+    object_bytes: int = 0
+    sealed_s: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBundle:
+    """A bundle that is durable; `seconds` from the start of its commit."""
+
+    name: str
+    url: str
+    datatype: str
+    files: int
+    object_bytes: int
+    at_s: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The histograms of one datatype."""
+
+    object_bytes: Histogram = field(default_factory=lambda: Histogram(BUNDLE_BYTES))
+    upload_s: Histogram = field(default_factory=lambda: Histogram(UPLOAD_S))
+    stored_s: Histogram = field(default_factory=lambda: Histogram(STORED_S))
+
+    def copy(self) -> Times:
+        """Return the counts as they are now."""
+        return Times(self.object_bytes.copy(), self.upload_s.copy(), self.stored_s.copy())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Now:
+    """What the agent's parts say of this moment.
+
+    Attributes:
+        open: bundles that take rows, oldest first.
+        held_bytes: of all bundles in memory.
+        queue_files: paths that were announced and not yet looked at.
+        overdue_files: that are old enough to go and cannot.
+        undeletable_bundles: stored ones with files that cannot be unlinked.
+        holds_back: why no file is read, in words; empty if files are read.
+        scanning: whether a scan is under way.
+        scanned: whether the first scan is over.
+        degraded: why scans stand in for events, in words.
+        counts: what the watcher has seen.
+    """
+
+    open: tuple[OpenBundle, ...]
+    held_bytes: int
+    queue_files: int
+    overdue_files: int
+    undeletable_bundles: int
+    holds_back: str
+    scanning: bool
+    scanned: bool
+    degraded: str
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Everything, as of `at_s`.
+
+    Attributes:
+        now: None until the agent has begun to take files.
+        tally: the counts.
+        closed: bundles on their way, oldest first.
+        stored: the last ones stored, newest first, by datatype.
+        times: by datatype.
+        last_success_s: by datatype.
+        overflow_s: when the kernel last dropped events.
+        minutes: the last hours.
+    """
+
+    at_s: float
+    now: Now | None = None
+    tally: Tally = field(default_factory=Tally)
+    closed: tuple[ClosedBundle, ...] = ()
+    stored: Mapping[str, tuple[StoredBundle, ...]] = field(default_factory=dict)
+    times: Mapping[str, Times] = field(default_factory=dict)
+    last_success_s: Mapping[str, float] = field(default_factory=dict)
+    overflow_s: float = 0.0
+    minutes: Minutes

@@ -1,0 +1,182 @@
+"""`-check`: whether the agent would do its work here; one line for each thing looked at.
+
+**Invariant:** leaves nothing behind but the directories that the agent would make: the files and
+the object it writes to try permissions are removed again, or named where they could not be.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from jostler.agent import tables
+from jostler.errors import JostlerError, SchemaError
+from jostler.format.names import OWN_DATATYPES
+from jostler.schema import Relation
+from jostler.storage import open_storage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TextIO
+
+    from jostler.config import Config
+    from jostler.schema import Fields
+    from jostler.storage import Storage
+
+# GCS refuses signed requests whose clock is off by more than 15 minutes, and tokens by about as
+# much; names and TimeAdded are already misleading long before.
+SKEW_MAX_S = 60.0
+FREE_MIN_BYTES = 1 << 30
+INOTIFY = Path("/proc/sys/fs/inotify")
+
+
+class CheckError(Exception):
+    """One thing is not as the agent needs it."""
+
+
+def check(config: Config, out: TextIO | None = None) -> bool:
+    """Look at everything; return whether all is well."""
+    return _Preflight(config, out or sys.stdout).run()
+
+
+class _Preflight:
+    def __init__(self, config: Config, out: TextIO) -> None:
+        self._config = config
+        self._out = out
+        self._storage: Storage | None = None
+        self._tables: dict[str, Fields] = {}
+        self._good = True
+
+    def run(self) -> bool:
+        self._line("flags", lambda: "all understood")
+        self._line("node", lambda: self._config.node)
+        self._line("spool", self._spool)
+        self._line("state-dir", self._state_dir)
+        self._line("free disk", self._free_disk)
+        self._line("inotify", self._inotify)
+        self._line("datatype schemas", self._schemas)
+        self._line("credentials", self._credentials)
+        if self._storage:
+            storage = self._storage
+            self._line("bucket", lambda: self._bucket(storage))
+            self._line("clock", lambda: self._clock(storage))
+            for datatype, fields in self._tables.items():
+                self._line(f"schema {datatype}", partial(self._fits, datatype, fields))
+        return self._good
+
+    def _line(self, what: str, look: Callable[[], str]) -> None:
+        try:
+            verdict, text = "ok", look()
+        except CheckError as exc:
+            verdict, text = "FAIL", str(exc)
+        except JostlerError as exc:
+            verdict, text = "FAIL", f"{exc}" + (f" (hint: {exc.hint})" if exc.hint else "")
+        except OSError as exc:
+            verdict, text = "FAIL", str(exc)
+        self._good &= verdict == "ok"
+        self._out.write(f"{verdict:4} {what}: {text}\n")
+
+    def _spool(self) -> str:
+        """Create and delete a file where files are: owner and umask of subdirectories matter."""
+        looked = 0
+        for datatype in self._config.datatypes:
+            root = self._config.spool / datatype.name
+            root.mkdir(parents=True, exist_ok=True)
+            for directory, below, _ in os.walk(root):
+                below[:] = [name for name in below if not name.startswith(".")]
+                looked += 1
+                if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
+                    raise CheckError(
+                        f"files of {directory} cannot be read and deleted by uid {os.getuid()}"
+                    )
+            _try_to_write(root)
+        return f"{self._config.spool}: can read and delete in {looked} directories"
+
+    def _state_dir(self) -> str:
+        self._config.state_dir.mkdir(parents=True, exist_ok=True)
+        _try_to_write(self._config.state_dir)
+        return f"{self._config.state_dir}: can write"
+
+    def _free_disk(self) -> str:
+        free = shutil.disk_usage(self._config.state_dir).free
+        if free < FREE_MIN_BYTES:
+            raise CheckError(f"{free >> 20} MiB free, expected at least {FREE_MIN_BYTES >> 20}")
+        return f"{free >> 20} MiB"
+
+    def _inotify(self) -> str:
+        if not INOTIFY.is_dir():
+            raise CheckError("not on this system; the agent will scan instead")
+        limits = {
+            name: int((INOTIFY / name).read_text())
+            for name in ("max_user_instances", "max_user_watches", "max_queued_events")
+        }
+        text = ", ".join(f"{name} {value}" for name, value in limits.items())
+        from jostler.watchdir import open_arrivals  # noqa: PLC0415 - the check's own
+
+        roots = [str(self._config.spool / datatype.name) for datatype in self._config.datatypes]
+        with open_arrivals(roots, extensions=self._config.extensions) as arrivals:
+            if arrivals.degraded:
+                raise CheckError(f"{arrivals.degraded}; the agent will scan instead ({text})")
+        return text
+
+    def _schemas(self) -> str:
+        self._tables = tables.read_schemas(self._config.datatypes)
+        return f"{len(self._config.datatypes)} good"
+
+    def _credentials(self) -> str:
+        self._storage = open_storage(self._config.bucket)
+        return "found" if self._config.bucket.startswith("gs:") else "not needed"
+
+    def _bucket(self, storage: Storage) -> str:
+        """Create and read an object; whoever may not delete it is told its name."""
+        name = f"{self._config.place.root}/.check/{self._config.node}-{uuid4().hex}"
+        content = b'{"jostler": "pre-flight check"}\n'
+        storage.put_new(name, content, {})
+        if storage.read(name).data != content:
+            raise CheckError(f"{name} does not read back as it was written")
+        try:
+            storage.remove(name)
+        except JostlerError as exc:
+            return f"{storage.url}: can create and read; {name} is left there ({exc})"
+        return f"{storage.url}: can create and read"
+
+    def _clock(self, storage: Storage) -> str:
+        theirs = storage.clock()
+        if theirs is None:
+            return "the bucket's is this machine's"
+        skew_s = (datetime.now(UTC) - theirs).total_seconds()
+        if abs(skew_s) > SKEW_MAX_S:
+            raise CheckError(f"{skew_s:+.0f} s off the bucket's; set up NTP")
+        return f"within {abs(skew_s) + 1:.0f} s of the bucket's"
+
+    def _fits(self, datatype: str, fields: Fields) -> str:
+        assert self._storage
+        found = tables.look(self._storage, self._config.place, datatype, fields)
+        if found.comparison is None:
+            if not self._config.upload_schema and datatype not in OWN_DATATYPES:
+                raise CheckError(f"{found.name} is not stored and -upload-schema is false")
+            return "new"
+        match found.comparison.relation:
+            case Relation.EQUAL:
+                return "as stored"
+            case Relation.ADDITIONS if self._config.upload_schema:
+                return f"adds {', '.join((*found.comparison.added, *found.comparison.relaxed))}"
+            case Relation.ADDITIONS:
+                raise CheckError("has new fields and -upload-schema is false")
+            case Relation.OLDER:
+                raise CheckError(f"older than stored: lacks {', '.join(found.comparison.missing)}")
+            case _:
+                raise SchemaError(f"{found.name} differs:", list(found.comparison.conflicts))
+
+
+def _try_to_write(directory: Path) -> None:
+    """Create and delete a hidden file."""
+    with tempfile.NamedTemporaryFile(dir=directory, prefix=".jostler-check-"):
+        pass

@@ -1,0 +1,1 @@
+"""Where one file is, as far as this machine knows: agent, journal, spool."""

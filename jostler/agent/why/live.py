@@ -1,0 +1,205 @@
+"""The running agent's part: what is in its memory of a file, told to other threads.
+
+**Invariant:** the agent's own thread alone looks into its memory, between two rounds of its loop;
+who asks waits for it, for so long and no longer.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from concurrent.futures import CancelledError, Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jostler.agent.ages import Ages
+from jostler.agent.why.journal import Upload
+from jostler.agent.why.local import Memory, look
+from jostler.agent.why.spool import Doer, Setting, arrived, instant, on_disk
+from jostler.why import asked as question
+from jostler.why.finding import Finding, Looked, State, Value
+from jostler.words import duration, rfc3339
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jostler.agent.intake import Intake, Left
+    from jostler.bundle import Entry, Fared, OpenBundle, OpenBundles
+    from jostler.config import Config
+    from jostler.why.asked import Asked
+
+WHERE = "agent"
+PATIENCE_S = 5.0
+MOST = 16
+_TOLD = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    asked: Asked
+    answer: Future[Memory]
+
+
+class Questions:
+    """Questions of other threads, in line for the agent's own.
+
+    Args:
+        wake: ends a running wait of the agent; safe in any thread.
+    """
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._line: queue.Queue[_Question] = queue.Queue(MOST)
+
+    def ask(self, asked: Asked, patience_s: float) -> Memory | None:
+        """Return what the agent remembers of a file; None if its loop does not answer in time."""
+        one = _Question(asked, Future())
+        try:
+            self._line.put_nowait(one)
+        except queue.Full:
+            return None
+        self._wake()
+        try:
+            return one.answer.result(patience_s)
+        except (FutureTimeoutError, CancelledError):
+            one.answer.cancel()
+            return None
+
+    def answer(self, recall: Callable[[Asked], Memory]) -> None:
+        """Answer all questions in line; called by the agent's own thread."""
+        while not self._line.empty():
+            one = self._line.get_nowait()
+            if one.answer.set_running_or_notify_cancel():
+                one.answer.set_result(recall(one.asked))
+
+
+def reply(
+    config: Config, questions: Questions, name: str, *, waits_for: str = ""
+) -> dict[str, Any]:
+    """Return what `/why.json?name=…` answers.
+
+    Args:
+        config: the agent's.
+        questions: that its loop answers.
+        name: that was asked for.
+        waits_for: what the agent waits for before its loop begins; empty when that turns.
+
+    Raises:
+        ValueError: the name names no file.
+    """
+    setting = Setting.of(config, Ages(config.settle_age_s, config.missed_age_s))
+    asked = question.parse(name, spool=str(setting.spool), datatypes=setting.datatypes)
+    memory = None if waits_for else questions.ask(asked, PATIENCE_S)
+    told = f"node {config.node}, datatypes {', '.join(setting.datatypes)}"
+    looked = Looked(WHERE, True, told)
+    if memory is None:
+        why = f"the agent's loop has not answered for {duration(PATIENCE_S)}: it may be stuck"
+        if waits_for:
+            why = (
+                f"the agent has just been started, and takes no file yet: it waits for {waits_for}"
+            )
+        looked = Looked(WHERE, False, f"{told}: {why}")
+        memory = Memory(doer=Doer(runs=True, holds_back=why))
+    answer = look(asked, setting, memory)
+    place = config.place
+    about = {
+        "bucket": config.bucket,
+        "node": config.node,
+        "spool": str(config.spool),
+        "data_dir": place.data_dir,
+        "organization": place.organization,
+        "experiment": place.experiment,
+        "datatypes": list(setting.datatypes),
+    }
+    told_json = answer.to_json()
+    return {**told_json, "looked": [looked.to_json(), *told_json["looked"]], "agent": about}
+
+
+def recall(asked: Asked, shelf: OpenBundles, intake: Intake, doer: Doer, fared: Fared) -> Memory:
+    """Say what open bundles and the intake remember of a file; for the agent's own thread."""
+    found = [
+        _open(bundle, line, entry, shelf)
+        for bundle in shelf.open_bundles
+        for line, entry in enumerate(bundle.entries, 1)
+        if asked.matches(entry.path)
+    ]
+    known = {one.file for one in found}
+    found += [_sealed(path) for path in intake.held(asked.matches)[:_TOLD] if path not in known]
+    found += [_left(left, intake) for left in intake.left(asked.matches)[:_TOLD]]
+    return Memory(doer=doer, findings=tuple(found), uploads=_uploads(fared))
+
+
+def _uploads(fared: Fared) -> dict[str, Upload]:
+    """Say how the uploads of bundles that are not stored yet have fared."""
+    last = {trouble.what: trouble for trouble in fared.troubles}
+    newest = fared.troubles[-1] if fared.troubles else None
+    uploads = {}
+    for name, tries in fared.tries.items():
+        trouble = last.get(name, newest)  # it may be the index, or the journal, that failed
+        told = f"{trouble.kind}: {trouble.text}" if trouble else "an error that is forgotten"
+        uploads[name] = Upload(tries, told)
+    return uploads
+
+
+def _open(bundle: OpenBundle, line: int, entry: Entry, shelf: OpenBundles) -> Finding:
+    rejection = bundle.rejection(entry.path)
+    since = instant(entry.added_us * 1000)
+    evidence: dict[str, Value] = {
+        "object": bundle.header.url,
+        "files": bundle.files,
+        "line": line,
+        "size": entry.state.size,
+        "hash": entry.hash.hex(),
+    }
+    if rejection:
+        evidence |= {"reason": rejection.reason, "field": rejection.field}
+    why = "its row is in the open bundle of its datatype and day, in memory; the file is on disk"
+    left_s = shelf.limits.max_age_s - (time.monotonic() - bundle.opened_s)
+    room = shelf.limits.max_bytes - bundle.size_bytes
+    return Finding(
+        state=State.REJECTED if rejection else State.OPEN,
+        file=entry.path,
+        since=since,
+        why=f"{rejection.reason}: {rejection.detail}; {why}" if rejection else why,
+        next=f"the bundle is uploaded in {duration(max(0.0, left_s))}, or after {room} bytes more",
+        evidence=evidence | {"read": rfc3339(since)},
+    )
+
+
+def _sealed(path: str) -> Finding:
+    """Tell of a file that is in a bundle neither open nor, so the caller finds, in the journal."""
+    return Finding(
+        state=State.SEALED,
+        file=path,
+        since=None,
+        why="its bundle is closed, and about to be written to the journal",
+        next="the agent uploads it; if the journal cannot be written, its log says journal.failed",
+    )
+
+
+def _left(left: Left, intake: Intake) -> Finding:
+    full = f"{intake.spool}/{left.path}"
+    wrong = f"{left.rejection.reason}: {left.rejection.detail}" if left.rejection else "it is bad"
+    evidence = on_disk(full, left.state)
+    if left.rejection:
+        evidence |= {"reason": left.rejection.reason, "field": left.rejection.field}
+    since = arrived(left.state)
+    if left.kept:
+        return Finding(
+            state=State.KEPT,
+            file=left.path,
+            since=since,
+            why=f"{wrong}; a bad file that stays where it is, as -bad-files says or for its size",
+            next="mend or remove it; it is looked at again when it changes",
+            evidence=evidence,
+        )
+    due_s = intake.ages.until_missed_s(left.state, time.time_ns())
+    return Finding(
+        state=State.WAITING,
+        file=left.path,
+        since=since,
+        why=f"it is bad as it is now, perhaps half written: {wrong}",
+        next=f"if it does not change it is rejected in {duration(max(0.0, due_s))} (-missed-age)",
+        evidence=evidence,
+    )

@@ -1,0 +1,1 @@
+"""The archive: finds, reads and proves what is stored in a bucket."""

@@ -1,0 +1,278 @@
+"""The bucket: which rows of index1 tell of a file, and what they lead to.
+
+**Invariant:** reads only, and believes nothing that a row says of other objects: the data object's
+name follows from the index object's, and a row counts as stored only while that object is there.
+
+Index rows of jostler and the bare ones of m-lab's Go agent are read alike; docs/format.md.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from jostler.archive.rows import Row, row_of
+from jostler.errors import JostlerError, TransientError
+from jostler.format.names import INDEX, REJECTED, BundleName, Day, Kind
+from jostler.why.finding import Finding, Looked, State, Value
+from jostler.words import rfc3339
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import date
+
+    from jostler.format.names import Place
+    from jostler.storage import Storage
+    from jostler.why.asked import Asked
+
+WHERE = "bucket"
+READERS = 8
+_PLAIN_RE = re.compile(r"[A-Za-z0-9:._-]+", re.ASCII)
+_GO_TIME = "%Y/%m/%dT%H%M%S.%fZ"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """Where in a bucket to look, and how far.
+
+    Attributes:
+        places: experiments' places.
+        days: whose indexes to read.
+        only_node: whose indexes to read; empty: all nodes'.
+        first_node: whose indexes to read first; may be empty.
+        most: index objects to read at the most.
+        show: read the row of each data bundle too.
+    """
+
+    places: tuple[Place, ...]
+    days: tuple[date, ...]
+    only_node: str
+    first_node: str
+    most: int
+    show: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One row of an index.
+
+    Attributes:
+        index: the index object.
+        line: of the row in the data bundle, from 1.
+        filename: as it stands there.
+        size: of the file in bytes; -1 if it is not told.
+        added: when the agent read the file; of the bundle if it is not told.
+        hash: of the file's bytes; may be empty.
+        block: offset and length; None in the Go agent's.
+    """
+
+    index: BundleName
+    line: int
+    filename: str
+    size: int
+    added: datetime
+    hash: str
+    block: tuple[int, int] | None
+
+    @property
+    def data(self) -> BundleName:
+        """The data object that the index tells of."""
+        return replace(self.index, kind=Kind.DATA)
+
+
+def findings(asked: Asked, storage: Storage, search: Search) -> tuple[list[Finding], Looked]:
+    """Return what the indexes of a bucket say of a file."""
+    found: list[Finding] = []
+    try:
+        names, others = _indexes(asked, storage, search)
+        read = names[: search.most]
+        failed: list[str] = []
+        with ThreadPoolExecutor(READERS) as pool:
+            for hits, problem in pool.map(lambda name: _hits(asked, storage, name), read):
+                found += [one for hit in hits if (one := _finding(asked, storage, hit, search))]
+                failed += [problem] if problem else []
+    except JostlerError as exc:
+        return found, Looked(WHERE, False, f"{storage.url}: {exc}{_hint(exc)}")
+    days = f"{min(search.days)}" + (f" to {max(search.days)}" if len(search.days) > 1 else "")
+    roots = ", ".join(place.root for place in search.places)
+    told = f"{storage.url}: {len(read)} index objects of {roots} of {days}"
+    if search.only_node:
+        told += f", of node {search.only_node} alone"
+    if len(names) > len(read):
+        told += f"; {len(names) - len(read)} more were NOT read: give -node, or a larger -most"
+    if failed:
+        told += f"; {len(failed)} could NOT be read, the first: {failed[0]}"
+    if others:
+        told += f"; {others} objects there are no index"
+    return found, Looked(WHERE, True, told)
+
+
+def _hint(exc: JostlerError) -> str:
+    return f" ({exc.hint})" if exc.hint else ""
+
+
+def _indexes(asked: Asked, storage: Storage, search: Search) -> tuple[list[BundleName], int]:
+    """List the index objects that may tell of the file, the most promising first."""
+    found = []
+    others = 0
+    for place in search.places:
+        for day in search.days:
+            for info in storage.list(f"{place.root}/{INDEX}/{Day(day).path}/"):
+                try:
+                    name = BundleName.parse(info.name)
+                except ValueError:
+                    others += 1
+                    continue
+                if asked.datatype and name.datatype not in {asked.datatype, REJECTED}:
+                    continue
+                if search.only_node in {"", name.node}:
+                    found.append(name)
+    found.sort(key=lambda name: (name.node == search.first_node, name.created), reverse=True)
+    return found, others
+
+
+def _hits(asked: Asked, storage: Storage, name: BundleName) -> tuple[list[Hit], str]:
+    """Return the rows of one index that tell of the file, and what was wrong with it."""
+    try:
+        try:
+            data = storage.read(str(name)).data
+        except TransientError:
+            data = storage.read(str(name)).data  # of thousands of requests one may fail
+        plain = zlib.decompress(data, wbits=zlib.MAX_WBITS | 16)
+    except (zlib.error, JostlerError) as exc:
+        return [], f"{name}: {exc}"
+    return list(_told(asked, name, plain)), ""
+
+
+def _told(asked: Asked, name: BundleName, plain: bytes) -> Iterator[Hit]:
+    # JSON may write other characters in several ways; then each row is parsed.
+    needle = asked.name.encode() if _PLAIN_RE.fullmatch(asked.name) else b""
+    for number, line in enumerate(plain.split(b"\n"), 1):
+        if needle not in line or not line:
+            continue
+        try:
+            hit = _hit(name, number, json.loads(line))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue  # no row
+        if asked.matches_row(hit.filename):
+            yield hit
+
+
+def _hit(name: BundleName, number: int, columns: dict[str, Any]) -> Hit:
+    """Take one row apart.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError: it is no row of an index.
+    """
+    raw = {key.lower(): value for key, value in columns.items()}
+    raw = raw.get("raw", raw)
+    told = {key.lower(): value for key, value in raw.items()}
+    block = (int(told["offset"]), int(told["length"])) if "offset" in told else None
+    return Hit(
+        index=name,
+        line=int(told.get("line", number)),
+        filename=str(told["filename"]),
+        size=int(told.get("size", -1)),
+        added=_instant(str(told.get("timeadded"))) or name.created,
+        hash=str(told.get("hash", "")),
+        block=block,
+    )
+
+
+def _instant(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        pass
+    try:
+        return datetime.strptime(text, _GO_TIME).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _finding(asked: Asked, storage: Storage, hit: Hit, search: Search) -> Finding | None:
+    """Say where the data row is that an index row tells of; None when it is another file's."""
+    name = str(hit.data)
+    is_rejection = hit.data.datatype == REJECTED
+    stored = Finding(
+        state=State.STORED,
+        file=f"{hit.data.datatype}/{hit.filename}" if hit.block else hit.filename,
+        since=hit.added,
+        why="its row is in a data bundle",
+        next="the loader loads it",
+        evidence=_evidence(storage, hit),
+    )
+    if not any(info.name == name for info in storage.list(name)):
+        why = "an index tells of it, but the data bundle is not in the bucket"
+        following = "find out who removed the object; without it only BigQuery may have the row"
+        return replace(stored, state=State.MISSING, why=why, next=following)
+    if not (is_rejection or search.show):
+        return stored
+    row = row_of(storage, name, hit.filename, hit.block)
+    evidence = {**stored.evidence, "checked": row.checked(hit.size, hit.hash)}
+    if not row.raw:
+        following = "`jostler verify` tells what else differs"
+        why = "an index tells of it, but its row could not be had"
+        return replace(stored, state=State.MISSING, why=why, next=following, evidence=evidence)
+    found = replace(stored, evidence=evidence, row=row.raw if search.show else b"")
+    return _rejected(asked, hit, row, found) if is_rejection else found
+
+
+def _rejected(asked: Asked, hit: Hit, row: Row, found: Finding) -> Finding | None:
+    """Add what a rejected1 row tells."""
+    told = row.members("Datatype", "Reason", "Detail", "Field")
+    if asked.datatype not in {"", told["Datatype"]}:
+        return None
+    following = "mend the service or the schema; the row's Content has the file's bytes"
+    if not hit.hash:
+        following = "mend or remove the file: it stays in the spool, its bytes are not stored"
+    return replace(
+        found,
+        state=State.REJECTED,
+        file=f"{told['Datatype']}/{hit.filename}",
+        why=f"{told['Reason']}: {told['Detail']}",
+        next=following,
+        evidence=found.evidence
+        | {key.lower(): told[key] for key in ("Reason", "Field", "Detail") if told[key]},
+    )
+
+
+def _evidence(storage: Storage, hit: Hit) -> dict[str, Value]:
+    evidence: dict[str, Value] = {"object": f"{storage.url}/{hit.data}", "line": hit.line}
+    if hit.block:
+        evidence |= {"offset": hit.block[0], "length": hit.block[1]}
+    evidence |= {"index": f"{storage.url}/{hit.index}", "node": hit.data.node}
+    if hit.size >= 0:
+        evidence["size"] = hit.size
+    if hit.hash:
+        evidence["hash"] = hit.hash
+    return evidence | {"read": rfc3339(hit.added)}
+
+
+def days_of(asked: Asked, files: Iterable[str], count: int, today: date) -> tuple[date, ...]:
+    """Return the days whose indexes to read, newest first; none when no day is known.
+
+    Args:
+        asked: the file, which may name its day.
+        files: paths below the spool where it was found, each of which may name a day.
+        count: how many days: from its own on, for the Go agent files by the clock; or, when its
+            day is not known, the last ones; 0 is one day, and none.
+        today: in UTC.
+    """
+    known = {asked.day} if asked.day else set()
+    for file in files if not known else ():
+        try:
+            known.add(Day.parse("/".join(file.split("/")[-4:-1])).date)
+        except ValueError:
+            continue
+    steps = [timedelta(days=step) for step in range(max(1, count))]
+    if known:
+        found = {day + step for day in known for step in steps}
+    else:
+        found = {today - step for step in steps} if count else set()
+    return tuple(sorted(found, reverse=True))

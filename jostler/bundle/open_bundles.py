@@ -1,0 +1,206 @@
+"""The shelf: all open bundles, one for each datatype and day, and the bytes that bundles hold.
+
+**Invariant:** the bytes held, open and sealed together, never exceed `memory_max` but for one
+bundle that alone is larger; what finds no room stays on disk.  One thread owns the shelf.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from jostler.bundle.bundle import (
+    ENTRY_BYTES,
+    Bundle,
+    Header,
+    Limits,
+    OpenBundle,
+    SealReason,
+)
+from jostler.format.names import BundleName, Day, Kind, Place, display
+from jostler.log import Log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jostler.bundle.entry import Entry
+    from jostler.format.row import Archiver, Rejection
+
+log = Log("jostler.bundle")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """What every bundle of this agent carries.
+
+    Attributes:
+        bucket: URL of the bucket.
+        place: in the bucket.
+        node: as names have it.
+        archiver: version and commit.
+        level: of compression.
+    """
+
+    bucket: str
+    place: Place
+    node: str
+    archiver: Archiver
+    level: int
+
+
+class Put(Enum):
+    """What became of a row that was offered."""
+
+    ADDED = 1
+    NO_ROOM = 2
+    TOO_BIG = 3
+
+
+class OpenBundles:
+    """The open bundles.
+
+    Args:
+        stamp: what every bundle carries.
+        limits: when a bundle is full.
+        memory_max: bytes of all bundles that may be held.
+        sealed: takes each bundle as it is sealed.
+        monotonic_s: clock for ages.
+        now: clock for names and rows; aware.
+    """
+
+    def __init__(
+        self,
+        stamp: Stamp,
+        limits: Limits,
+        *,
+        memory_max: int,
+        sealed: Callable[[Bundle], None],
+        monotonic_s: Callable[[], float],
+        now: Callable[[], datetime],
+    ) -> None:
+        self._stamp = stamp
+        self._limits = limits
+        self._memory_max = memory_max
+        self._sealed = sealed
+        self._monotonic_s = monotonic_s
+        self._now = now
+        self._open: dict[tuple[str, Day], OpenBundle] = {}
+        self._open_bytes = 0
+        self._sealed_bytes = 0
+        self._last_created = datetime.min.replace(tzinfo=UTC)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of all bundles that are not yet stored, open or sealed."""
+        return self._open_bytes + self._sealed_bytes
+
+    @property
+    def node(self) -> str:
+        """This node's name."""
+        return self._stamp.node
+
+    @property
+    def limits(self) -> Limits:
+        """When a bundle is full."""
+        return self._limits
+
+    @property
+    def open_bundles(self) -> list[OpenBundle]:
+        """The open bundles, oldest first."""
+        return list(self._open.values())
+
+    def add(
+        self,
+        datatype: str,
+        day: Day,
+        entry: Entry,
+        raw: bytes,
+        rejection: Rejection | None = None,
+    ) -> Put:
+        """Put a file's row into the bundle of its datatype and day, opening one if need be.
+
+        Only a rejection's row may be larger than a bundle.
+        """
+        key = (datatype, day)
+        bundle = self._open.get(key) or self._new(datatype, day)
+        row = bundle.row(display(entry.filename), raw)
+        if len(row) > self._limits.max_bytes and not rejection:
+            return Put.TOO_BIG
+        reason = self._limits.reason_to_seal(
+            bundle.size_bytes, len(row), self._monotonic_s() - bundle.opened_s
+        )
+        if reason:
+            self._seal(key, reason)
+            bundle = self._new(datatype, day)
+            row = bundle.row(display(entry.filename), raw)
+        if not self._has_room(len(row) + ENTRY_BYTES):
+            return Put.NO_ROOM
+        before = bundle.held_bytes if key in self._open else 0
+        self._open[key] = bundle
+        bundle.add(entry, row, rejection)
+        self._open_bytes += bundle.held_bytes - before + ENTRY_BYTES
+        return Put.ADDED
+
+    def seal_aged(self) -> float | None:
+        """Seal what is old enough; return seconds until the next one will be, None if none."""
+        now_s = self._monotonic_s()
+        next_s = None
+        for key, bundle in list(self._open.items()):
+            age_s = now_s - bundle.opened_s
+            if reason := self._limits.reason_to_seal(0, 0, age_s):
+                self._seal(key, reason)
+            else:
+                left_s = self._limits.max_age_s - age_s
+                next_s = left_s if next_s is None else min(next_s, left_s)
+        return next_s
+
+    def seal_all(self, reason: SealReason) -> None:
+        """Seal every open bundle."""
+        for key in list(self._open):
+            self._seal(key, reason)
+
+    def release(self, held_bytes: int) -> None:
+        """Learn that a sealed bundle's bytes are gone."""
+        self._sealed_bytes -= held_bytes
+
+    def _has_room(self, more_bytes: int) -> bool:
+        """Make room by sealing the largest bundle if none is on its way; say whether there is."""
+        if self.held_bytes + more_bytes <= self._memory_max:
+            return True
+        if self._open and not self._sealed_bytes:
+            largest = max(self._open, key=lambda key: self._open[key].held_bytes)
+            self._seal(largest, SealReason.MEMORY)
+        return not self.held_bytes
+
+    def _new(self, datatype: str, day: Day) -> OpenBundle:
+        # Names must differ although the clock may stand still or be set back.
+        created = max(self._now(), self._last_created + timedelta(microseconds=1))
+        self._last_created = created
+        stamp = self._stamp
+        name = BundleName(
+            place=stamp.place,
+            datatype=datatype,
+            day=day,
+            created=created,
+            node=stamp.node,
+            kind=Kind.DATA,
+        )
+        header = Header(name=name, bucket=stamp.bucket, archiver=stamp.archiver, level=stamp.level)
+        return OpenBundle(header, self._monotonic_s())
+
+    def _seal(self, key: tuple[str, Day], reason: SealReason) -> None:
+        opened = self._open.pop(key)
+        self._open_bytes -= opened.held_bytes + opened.files * ENTRY_BYTES
+        bundle = opened.seal(reason)
+        self._sealed_bytes += bundle.held_bytes
+        log.info(
+            "bundle.sealed",
+            object=str(bundle.header.name),
+            files=opened.files,
+            bytes=len(bundle.data),
+            row_bytes=opened.size_bytes,
+            reason=str(reason),
+        )
+        self._sealed(bundle)

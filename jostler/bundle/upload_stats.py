@@ -1,0 +1,119 @@
+"""How commits fare: attempts, failures by class, since when they fail, what was said last.
+
+**Invariant:** any thread may report, any may read; what is read is a copy.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from dataclasses import dataclass, field, replace
+
+from jostler.errors import JostlerError
+
+TROUBLES_KEPT = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """One failed attempt.
+
+    Attributes:
+        at_s: Unix time.
+        kind: class of the error, such as `QuotaError`.
+        what: object that was to be stored, or `journal`.
+        text: what was said.
+        hint: what an operator can do.
+        tries: how often this step has failed by now.
+        next_try_s: seconds until it is tried again.
+    """
+
+    at_s: float
+    kind: str
+    what: str
+    text: str
+    hint: str
+    tries: int
+    next_try_s: float
+
+    @classmethod
+    def of(cls, exc: Exception, what: str, *, hint: str, tries: int, next_try_s: float) -> Trouble:
+        """Take the facts from an error that was just caught."""
+        kind = type(exc).__name__ if isinstance(exc, JostlerError) else "OSError"
+        return cls(
+            at_s=time.time(),
+            kind=kind,
+            what=what,
+            text=str(exc),
+            hint=hint,
+            tries=tries,
+            next_try_s=next_try_s,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fared:
+    """All that is known at one moment.
+
+    Attributes:
+        attempts: steps tried, of bucket and journal, by datatype.
+        failures: of these, by (datatype, class of error).
+        failing_since_s: Unix time; 0 while nothing fails.
+        troubles: the last ones, oldest first.
+        tries: failed attempts so far, by the name of a data bundle that is not yet stored.
+    """
+
+    attempts: Counter[str] = field(default_factory=Counter)
+    failures: Counter[tuple[str, str]] = field(default_factory=Counter)
+    failing_since_s: float = 0.0
+    troubles: tuple[Trouble, ...] = ()
+    tries: dict[str, int] = field(default_factory=dict)
+
+
+class UploadStats:
+    """Gathers what the uploads' threads report."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._fared = Fared()
+        self._troubles: deque[Trouble] = deque(maxlen=TROUBLES_KEPT)
+        self._failing: set[tuple[str, str]] = set()
+
+    def begun(self, datatype: str) -> None:
+        """Learn that a step is tried."""
+        with self._lock:
+            self._fared.attempts[datatype] += 1
+
+    def failed(self, datatype: str, bundle: str, trouble: Trouble) -> None:
+        """Learn that a step failed and will be tried again."""
+        with self._lock:
+            self._fared.failures[datatype, trouble.kind] += 1
+            self._troubles.append(trouble)
+            self._fared.tries[bundle] = self._fared.tries.get(bundle, 0) + 1
+            self._failing.add((bundle, trouble.what))
+            if not self._fared.failing_since_s:
+                self._fared = replace(self._fared, failing_since_s=time.time())
+
+    def ended(self, bundle: str, what: str) -> None:
+        """Learn that a step that had failed succeeded, or was given up."""
+        with self._lock:
+            self._failing.discard((bundle, what))
+            if not self._failing:
+                self._fared = replace(self._fared, failing_since_s=0.0)
+
+    def forget(self, bundle: str) -> None:
+        """Learn that a bundle is stored or given up."""
+        with self._lock:
+            self._fared.tries.pop(bundle, None)
+
+    def fared(self) -> Fared:
+        """Return what is known now."""
+        with self._lock:
+            return Fared(
+                attempts=self._fared.attempts.copy(),
+                failures=self._fared.failures.copy(),
+                failing_since_s=self._fared.failing_since_s,
+                troubles=tuple(self._troubles),
+                tries=dict(self._fared.tries),
+            )

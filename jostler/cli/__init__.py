@@ -1,0 +1,1 @@
+"""The command lines: argv and environment become a frozen Config, or one of the commands."""

@@ -1,0 +1,226 @@
+"""The command line: argv and environment become one frozen Config, or a list of all problems.
+
+**Invariant:** no file and no bucket is touched, but for the file that `-mlab-node-name @file`
+names, and that through a function that the caller hands in.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from jostler.bundle import LEVELS, Limits
+from jostler.cli.flags import Parsed, host_port, parse
+from jostler.cli.options import TABLE, help_text
+from jostler.config import Config, Datatype, Mode
+from jostler.errors import ConfigError
+from jostler.format import names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+__all__ = ["TABLE", "configure", "help_text", "parse_flags"]
+
+
+def parse_flags(argv: Sequence[str], environ: Mapping[str, str]) -> Parsed:
+    """Read argv and environment by the table of flags."""
+    return parse(TABLE, argv, environ)
+
+
+def configure(parsed: Parsed, read_text: Callable[[str], str]) -> Config:
+    """Check what was read, all of it, and make the configuration.
+
+    Args:
+        parsed: by `parse_flags`.
+        read_text: returns the text of the file that `-mlab-node-name @file` names.
+
+    Raises:
+        ConfigError: with every problem, of reading and of checking.
+    """
+    checks = _Checks(parsed)
+    config = checks.config(read_text)
+    if checks.problems or config is None:
+        raise ConfigError(checks.problems)
+    return config
+
+
+class _Checks:
+    """One pass over all values; gathers problems."""
+
+    def __init__(self, parsed: Parsed) -> None:
+        self.problems = list(parsed.problems)
+        self._values = parsed.values
+        self._set_by = parsed.set_by
+
+    def config(self, read_text: Callable[[str], str]) -> Config | None:
+        value = self._value
+        mode = self._mode()
+        bucket = self._bucket(mode)
+        place = self._place(mode)
+        node = self._node(mode, read_text)
+        local_data_dir = Path(value("local-data-dir"))
+        datatypes = self._datatypes(mode, local_data_dir)
+        self._sizes(mode)
+        listen = self._listen(mode)
+        if self.problems or place is None:
+            return None
+        state_dir = value("state-dir") or local_data_dir / place.experiment / ".jostler"
+        return Config(
+            mode=mode,
+            bucket=bucket,
+            place=place,
+            upload_schema=value("upload-schema"),
+            node=node,
+            datatypes=datatypes,
+            limits=Limits(max_bytes=value("bundle-size-max"), max_age_s=value("bundle-age-max")),
+            local_data_dir=local_data_dir.absolute(),
+            extensions=tuple(value("extensions") or [".json"]),
+            missed_age_s=value("missed-age"),
+            missed_interval_s=value("missed-interval"),
+            settle_age_s=value("settle-age"),
+            flush_timeout_s=value("flush-timeout"),
+            bad_files=value("bad-files"),
+            validate=value("validate"),
+            state_dir=Path(state_dir).absolute(),
+            compression_level=value("compression-level"),
+            upload_concurrency=value("upload-concurrency"),
+            memory_max=value("memory-max"),
+            from_samples=Path(value("from-samples")) if value("from-samples") else None,
+            verbose=value("verbose"),
+            log_format=value("log-format"),
+            test_interval_s=value("test-interval"),
+            listen=listen,
+        )
+
+    def _value(self, name: str) -> Any:  # noqa: ANN401 - each flag has a type of its own
+        return self._values.get(name)
+
+    def _say(self, name: str, reason: str) -> None:
+        self.problems.append(f"{self._set_by.get(name, f'-{name}')}: {reason}")
+
+    def _mode(self) -> Mode:
+        chosen = [mode for mode in (Mode.SCHEMA, Mode.CHECK, Mode.ONCE) if self._value(mode)]
+        if len(chosen) > 1:
+            self._say(chosen[1], f"excludes -{chosen[0]}")
+        mode = chosen[0] if chosen else Mode.RUN
+        if self._value("from-samples") and mode is not Mode.SCHEMA:
+            self._say("from-samples", "goes with -schema")
+        return mode
+
+    def _bucket(self, mode: Mode) -> str:
+        bucket: str = self._value("gcs-bucket") or ""
+        if not bucket:
+            if mode is not Mode.SCHEMA:
+                self._say("gcs-bucket", "required: a bucket's name, or file:///dir")
+            return ""
+        if self._value("gcs-local-disk") and "://" not in bucket:
+            return Path(bucket).absolute().as_uri()
+        if bucket.startswith("file://"):
+            if not bucket.startswith("file:///") or not bucket.removeprefix("file:").strip("/"):
+                self._say("gcs-bucket", f"{bucket!r} names no absolute directory: file:///dir")
+                return ""
+            return Path(unquote(bucket.removeprefix("file://"))).as_uri()
+        name = bucket.removeprefix("gs://").rstrip("/")
+        if "/" in name or ":" in name:
+            self._say("gcs-bucket", f"{bucket!r} is neither a bucket's name nor file:///dir")
+        return f"gs://{name}"
+
+    def _place(self, mode: Mode) -> names.Place | None:
+        experiment = self._value("experiment") or ""
+        if not experiment and mode is Mode.SCHEMA and self._value("from-samples"):
+            experiment = "samples"
+        if not experiment:
+            self._say("experiment", "required: the experiment's name")
+        elif not self._check("experiment", names.check_experiment, experiment):
+            experiment = ""
+        data_dir, organization = self._value("gcs-data-dir"), self._value("organization") or ""
+        if mode is Mode.SCHEMA and not organization and data_dir.endswith("v2"):
+            organization = "any"  # table schemas are all organizations'
+        try:
+            place = names.Place(
+                data_dir=data_dir, organization=organization, experiment=experiment or "x"
+            )
+        except ValueError as exc:
+            self._say("organization" if "rganization" in str(exc) else "gcs-data-dir", str(exc))
+            return None
+        return place if experiment else None
+
+    def _node(self, mode: Mode, read_text: Callable[[str], str]) -> str:
+        mlab, other = self._value("mlab-node-name") or "", self._value("node-name") or ""
+        if mlab and other:
+            self._say("node-name", "excludes -mlab-node-name")
+        if not mlab and not other:
+            if mode is not Mode.SCHEMA:
+                self._say("mlab-node-name", "required, or -node-name for other nodes than M-Lab's")
+            return ""
+        if other:
+            return self._check("node-name", names.safe_node, other)
+        if mlab.startswith("@"):
+            try:
+                mlab = read_text(mlab[1:]).strip()
+            except (OSError, UnicodeDecodeError) as exc:
+                self._say("mlab-node-name", f"cannot read the node's name: {exc}")
+                return ""
+        return self._check("mlab-node-name", names.mlab_node, mlab)
+
+    def _datatypes(self, mode: Mode, local_data_dir: Path) -> tuple[Datatype, ...]:
+        wanted: list[str] = list(dict.fromkeys(self._value("datatype") or []))
+        if not wanted and not (mode is Mode.SCHEMA and self._value("from-samples")):
+            self._say("datatype", "required: one or more datatypes")
+        for name in wanted:
+            self._check("datatype", names.check_datatype, name)
+            if name in names.OWN_DATATYPES:
+                self._say("datatype", f"{name!r} is jostler's own")
+        files: dict[str, str] = {}
+        for text in self._value("datatype-schema-file") or []:
+            name, colon, path = text.partition(":")
+            if not colon or not path:
+                self._say("datatype-schema-file", f"{text!r} is not <datatype>:<path>")
+            elif name not in wanted:
+                self._say("datatype-schema-file", f"{name!r} is none of the datatypes")
+            elif files.setdefault(name, path) != path:
+                self._say("datatype-schema-file", f"{name!r} has two files")
+        default = local_data_dir / "datatypes"
+        return tuple(
+            Datatype(name=name, schema_file=Path(files.get(name, default / f"{name}.json")))
+            for name in wanted
+        )
+
+    def _listen(self, mode: Mode) -> tuple[str, int] | None:
+        flag = "prometheusx.listen-address"
+        text: str = self._value(flag) or ""
+        if not text or (mode is not Mode.RUN and flag not in self._set_by):
+            return None
+        try:
+            return host_port(text)
+        except ValueError as exc:
+            self._say(flag, str(exc))
+            return None
+
+    def _sizes(self, mode: Mode) -> None:
+        if (bundle := self._value("bundle-size-max")) is not None and bundle < 1:
+            self._say("bundle-size-max", "must be at least 1 byte")
+        memory = self._value("memory-max")
+        if None not in (bundle, memory) and memory < bundle and mode is not Mode.SCHEMA:
+            self._say("memory-max", f"{memory} bytes hold no bundle of {bundle}")
+        if self._value("bundle-age-max") == 0:
+            self._say("bundle-age-max", "must be more than 0")
+        if self._value("missed-interval") == 0:
+            self._say("missed-interval", "must be more than 0")
+        level = self._value("compression-level")
+        if level is not None and level not in LEVELS:
+            self._say("compression-level", f"{level} is not {LEVELS[0]} to {LEVELS[-1]}")
+        threads = self._value("upload-concurrency")
+        if threads is not None and not 1 <= threads <= 64:  # noqa: PLR2004 - stated in the help
+            self._say("upload-concurrency", f"{threads} is not 1 to 64")
+        for extension in self._value("extensions") or []:
+            if not extension.startswith(".") or "/" in extension or extension == ".":
+                self._say("extensions", f"{extension!r} is not an extension such as .json")
+
+    def _check(self, name: str, check: Callable[[str], str], text: str) -> str:
+        try:
+            return check(text)
+        except ValueError as exc:
+            self._say(name, str(exc))
+            return ""

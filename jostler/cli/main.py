@@ -1,0 +1,167 @@
+"""The edge: argv, signals and the exit status.
+
+Exit status: 0 done; 1 something could not be done, and the log says what; 2 wrong use.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jostler import build, log
+from jostler.cli import command_line as cli
+from jostler.config import LogFormat, Mode
+from jostler.errors import ConfigError, JostlerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from jostler.agent.observe.board import Board
+    from jostler.cli.flags import Parsed
+    from jostler.config import Config
+
+DONE, FAILED, MISUSED = 0, 1, 2
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the program; return its exit status."""
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["verify"]:
+        from jostler.archive.verify import main as verify  # noqa: PLC0415 - the agent never needs it
+
+        return verify(argv[1:])
+    if argv[:1] == ["status"]:
+        from jostler.cli.status import main as status  # noqa: PLC0415 - as above
+
+        return status(argv[1:])
+    if argv[:1] == ["why"]:
+        from jostler.cli.why import main as why  # noqa: PLC0415 - as above
+
+        return why(argv[1:])
+    parsed = cli.parse_flags(argv, os.environ)
+    if parsed.values["help"]:
+        print(cli.help_text())
+    elif parsed.values["version"]:
+        print(f"jostler {build.version()} ({build.commit()})")
+    else:
+        return _start(parsed)
+    return DONE
+
+
+def _start(parsed: Parsed) -> int:
+    """Make the configuration and do what it says."""
+    try:
+        config = cli.configure(parsed, lambda path: Path(path).read_text(encoding="utf-8"))
+    except ConfigError as exc:
+        for problem in exc.problems:
+            print(f"jostler: {problem}", file=sys.stderr)
+        print("jostler: -help shows all flags", file=sys.stderr)
+        return MISUSED
+    start_log(config)
+    try:
+        return _MODES[config.mode](config)
+    except BrokenPipeError:  # the reader of the output, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except ConfigError as exc:
+        print(f"jostler: {exc}", file=sys.stderr)
+        return MISUSED
+    except JostlerError as exc:
+        print(f"jostler: {exc}", file=sys.stderr)
+        if exc.hint:
+            print(f"jostler: hint: {exc.hint}", file=sys.stderr)
+        return FAILED
+
+
+def start_log(config: Config) -> None:
+    """Write logs as the configuration says."""
+    text = config.log_format is LogFormat.TEXT or (
+        config.log_format is LogFormat.AUTO and sys.stdout.isatty()
+    )
+    log.start(verbose=config.verbose, text=text)
+
+
+def _run(config: Config) -> int:
+    """Run the agent, as a daemon or once."""
+    from jostler.agent.agent import Agent  # noqa: PLC0415 - other modes start without it
+    from jostler.agent.start import watched  # noqa: PLC0415 - as above
+    from jostler.agent.tables import read_schemas  # noqa: PLC0415 - as above
+    from jostler.watchdir import open_arrivals, scan_once  # noqa: PLC0415 - as above
+
+    tables = read_schemas(config.datatypes)
+    open_ = scan_once if config.mode is Mode.ONCE else open_arrivals
+    stop, abort = threading.Event(), threading.Event()
+    with open_(watched(config), extensions=config.extensions) as arrivals:
+        _on_signals(stop, abort, arrivals.wake)
+        if config.test_interval_s:
+            _stop_after(config.test_interval_s, stop, arrivals.wake)
+        agent = Agent(config, tables, arrivals, stop=stop, abort=abort)
+        if config.listen:
+            _serve(*config.listen, agent.board)
+        return DONE if agent.run() else FAILED
+
+
+def _serve(host: str, port: int, board: Board) -> None:
+    """Serve metrics and status until the process ends.
+
+    Raises:
+        ConfigError: the address cannot be had.
+    """
+    from jostler.agent.observe.routes import routes  # noqa: PLC0415 - only a serving agent needs it
+    from jostler.agent.observe.server import StatusServer  # noqa: PLC0415 - as above
+
+    try:
+        server = StatusServer(host, port, routes(board))
+    except OSError as exc:
+        where = f"{host}:{port}"
+        problem = f"-prometheusx.listen-address: cannot listen on {where}: {exc.strerror or exc}"
+        raise ConfigError([problem]) from exc
+    server.start()
+    log.Log("jostler.observe").info("status.listening", host=host, port=server.port)
+
+
+def _stop_after(interval_s: float, stop: threading.Event, wake: Callable[[], None]) -> None:
+    """Stop the agent after a time, as `-test-interval` wants."""
+
+    def ring() -> None:
+        stop.set()
+        wake()
+
+    timer = threading.Timer(interval_s, ring)
+    timer.daemon = True
+    timer.start()
+
+
+def _on_signals(stop: threading.Event, abort: threading.Event, wake: Callable[[], None]) -> None:
+    """Let the first SIGTERM or SIGINT drain the agent, and the second end it."""
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        (abort if stop.is_set() else stop).set()
+        wake()
+
+    signal.signal(signal.SIGTERM, handle)
+    signal.signal(signal.SIGINT, handle)
+
+
+def _check(config: Config) -> int:
+    from jostler.agent.preflight import check  # noqa: PLC0415 - other modes start without it
+
+    return DONE if check(config) else FAILED
+
+
+def _schema(config: Config) -> int:
+    from jostler.cli.schema_mode import show  # noqa: PLC0415 - other modes start without it
+
+    return DONE if show(config) else FAILED
+
+
+_MODES = {Mode.RUN: _run, Mode.ONCE: _run, Mode.CHECK: _check, Mode.SCHEMA: _schema}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

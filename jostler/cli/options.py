@@ -1,0 +1,228 @@
+"""The flags of the command line: names, defaults and what each is for.
+
+**Invariant:** this table is the whole truth about flags; `-help` and docs/agent.md follow it, and
+a test compares them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jostler.cli.flags import Flag, boolean, duration, size, usage, whole, words
+from jostler.config import BadFiles, LogFormat, Validate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from enum import StrEnum
+
+ABOUT = """jostler moves JSON files from a spool directory to bundles in a bucket, exactly once.
+
+usage: jostler -gcs-bucket B -experiment E -datatype D {-mlab-node-name H | -node-name N} [flags]
+       jostler -schema -experiment E -datatype D [flags]
+       jostler -schema -from-samples DIR
+       jostler status [-address HOST:PORT] [-json]
+       jostler verify BUCKET-URL [PREFIX]
+       jostler why PATH-OR-NAME [flags]
+
+Flags take one dash or two, `-flag value` or `-flag=value`.  Every flag but -help and -version can
+be set by the environment: -bundle-size-max by BUNDLE_SIZE_MAX, and so on.
+Durations are written as 1h30m or 250ms, sizes as 20971520, 30MB or 20MiB.
+
+flags:
+"""
+
+
+def _one_of(kinds: type[StrEnum]) -> Callable[[str], StrEnum]:
+    def read(text: str) -> StrEnum:
+        try:
+            return kinds(text)
+        except ValueError:
+            choices = ", ".join(kinds)
+            raise ValueError(f"{text!r} is none of {choices}") from None
+
+    return read
+
+
+TABLE = (
+    Flag(
+        name="gcs-bucket",
+        help="required: name of the bucket, or file:///dir for a local directory used as one",
+    ),
+    Flag(
+        name="gcs-local-disk",
+        read=boolean,
+        default="false",
+        help="take the bucket's name for a local directory",
+    ),
+    Flag(
+        name="gcs-data-dir",
+        default="autoload/v1",
+        help="directory in the bucket: autoload/v1, or autoload/v2 with -organization",
+    ),
+    Flag(name="organization", default="", help="organization of autoload/v2: [a-z0-9]+"),
+    Flag(
+        name="upload-schema",
+        read=boolean,
+        default="true",
+        help="upload table schemas; if false, a schema with new fields is an error",
+    ),
+    Flag(
+        name="mlab-node-name",
+        help="M-Lab host name of this node, @file to read it from a file, or third-party",
+    ),
+    Flag(name="node-name", help="name of a node that is not M-Lab's"),
+    Flag(name="experiment", help="required: name of the experiment"),
+    Flag(
+        name="datatype",
+        read=words,
+        help="required: datatypes, repeated or with commas",
+    ),
+    Flag(
+        name="datatype-schema-file",
+        aliases=("datatype-file",),
+        read=words,
+        help="schema as <datatype>:<path>; default <local-data-dir>/datatypes/<datatype>.json",
+    ),
+    Flag(
+        name="bundle-size-max",
+        read=size,
+        default="20971520",
+        help="bytes of uncompressed rows at which a bundle is uploaded",
+    ),
+    Flag(
+        name="bundle-age-max",
+        read=duration,
+        default="1h",
+        help="time from a bundle's first file to its upload",
+    ),
+    Flag(
+        name="local-data-dir",
+        default="/var/spool",
+        help="directory below which experiments write",
+    ),
+    Flag(
+        name="extensions",
+        read=words,
+        help="extensions of measurement files, repeated or with commas (default .json)",
+    ),
+    Flag(
+        name="missed-age",
+        read=duration,
+        default="3h",
+        help="age at which a file that no event announced is taken, good or bad",
+    ),
+    Flag(
+        name="missed-interval",
+        read=duration,
+        default="30m",
+        help="time between scans for missed files, spread randomly by a quarter",
+    ),
+    Flag(
+        name="settle-age",
+        read=duration,
+        default="10s",
+        help="age at which a file that no event announced is taken if it is good",
+    ),
+    Flag(
+        name="schema",
+        aliases=("local",),
+        read=boolean,
+        default="false",
+        help="write table schemas to the current directory, show them and exit",
+    ),
+    Flag(
+        name="from-samples",
+        default="",
+        help="with -schema: directory of sample files to infer a datatype schema from",
+    ),
+    Flag(
+        name="flush-timeout",
+        aliases=("flushTimeout",),
+        read=duration,
+        default="20s",
+        help="time for the whole shutdown",
+    ),
+    Flag(
+        name="bad-files",
+        read=_one_of(BadFiles),
+        default="upload",
+        help="files that cannot be archived: upload as rejected1 and delete, keep, or delete",
+    ),
+    Flag(
+        name="validate",
+        read=_one_of(Validate),
+        default="schema",
+        help="schema: a BigQuery load would accept the file; json: it is one JSON object",
+    ),
+    Flag(
+        name="state-dir",
+        default="",
+        help="directory of the journal (default <local-data-dir>/<experiment>/.jostler)",
+    ),
+    Flag(
+        name="compression-level",
+        read=whole,
+        default="2",
+        help="of ISA-L's gzip, 0 (fastest) to 3 (smallest)",
+    ),
+    Flag(
+        name="upload-concurrency", read=whole, default="4", help="bundles uploaded at once, 1 to 64"
+    ),
+    Flag(
+        name="memory-max",
+        read=size,
+        default="64MiB",
+        help="bytes of bundles held in memory at once, whatever the backlog",
+    ),
+    Flag(
+        name="once",
+        read=boolean,
+        default="false",
+        help="take what is in the spool now, upload it and exit",
+    ),
+    Flag(
+        name="check",
+        read=boolean,
+        default="false",
+        help="check flags, spool, schemas and bucket, and exit",
+    ),
+    Flag(
+        name="prometheusx.listen-address",
+        default=":9990",
+        help="where metrics, status page and probes are served; empty: nowhere; with -once and "
+        "the like only if given",
+    ),
+    Flag(name="verbose", read=boolean, default="false", help="log each file"),
+    Flag(
+        name="log-format",
+        read=_one_of(LogFormat),
+        default="auto",
+        help="json, text, or auto: text on a terminal",
+    ),
+    Flag(
+        name="test-interval",
+        read=duration,
+        default="0s",
+        help="stop after this time, for tests; 0 never",
+    ),
+    Flag(
+        name="version",
+        read=boolean,
+        default="false",
+        help="show version and commit and exit",
+        variable=False,  # VERSION means something else in many images
+    ),
+    Flag(
+        name="help",
+        aliases=("h",),
+        read=boolean,
+        default="false",
+        help="show this and exit",
+        variable=False,
+    ),
+)
+
+
+def help_text() -> str:
+    """Return what `-help` shows."""
+    return ABOUT + usage(TABLE)

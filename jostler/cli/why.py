@@ -1,0 +1,255 @@
+"""`jostler why`: asks the agent, the journal, the spool, the bucket and BigQuery for one file.
+
+**Invariant:** reads only.  A place that cannot be asked is named with the reason, and the others
+are asked all the same.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostler.agent.ages import Ages
+from jostler.agent.why import local
+from jostler.agent.why.journal import locked_by
+from jostler.agent.why.spool import Doer, Setting
+from jostler.archive import bigquery
+from jostler.archive import lookup as archive
+from jostler.cli import why_agent as client
+from jostler.cli.flags import parse, usage
+from jostler.cli.why_options import ABOUT, FLAGS
+from jostler.errors import JostlerError
+from jostler.format.names import Place
+from jostler.storage import open_storage
+from jostler.why import asked as question
+from jostler.why.finding import Answer, Finding, Looked, State, as_json, as_text
+from jostler.words import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import date
+
+    from jostler.why.asked import Asked
+
+MISUSED = 2
+
+
+def main(argv: list[str]) -> int:
+    """Run the command; return its exit status."""
+    parsed = parse(FLAGS, argv, os.environ, most_words=1)
+    if parsed.values["help"]:
+        sys.stdout.write(ABOUT + usage(FLAGS) + "\n")
+        return 0
+    problems = [] if parsed.words else ["PATH-OR-NAME: required: the file to look for"]
+    problems += parsed.problems
+    if not problems:
+        try:
+            return _run(parsed.words[0], parsed.values)
+        except ValueError as exc:
+            problems = [str(exc)]
+    for problem in problems:
+        print(f"jostler why: {shown(problem)}", file=sys.stderr)  # noqa: T201 - a command's output
+    print("jostler why: -help shows the usage", file=sys.stderr)  # noqa: T201 - as above
+    return MISUSED
+
+
+def _run(text: str, values: Mapping[str, Any]) -> int:
+    """Look everywhere, write what was found, return the exit status.
+
+    Raises:
+        ValueError: wrong use.
+    """
+    answer = _everywhere(text, values)
+    out = as_json(answer) if values["json"] else as_text(answer, text, datetime.now(UTC))
+    if values["show"] and not values["json"]:
+        sys.stderr.write(out)
+        _show(answer)
+    else:
+        sys.stdout.write(out)
+    return answer.status
+
+
+def _show(answer: Answer) -> None:
+    """Write the newest row: as it is to a program, made harmless to a terminal."""
+    row = next((found.row for found in answer.findings if found.row), b"")
+    if sys.stdout.isatty():
+        row = shown(row.decode(errors="surrogateescape")).encode()
+    sys.stdout.buffer.write(row + b"\n" if row else b"")
+    sys.stdout.flush()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archived:
+    """Where a file is, or is to be, archived.
+
+    Attributes:
+        bucket: URL or name; empty when none is known.
+        places: the experiment's, of each layout to look at; none when no experiment is known.
+        datatypes: that it may have.
+        node: of the agent that was asked; else empty.
+    """
+
+    bucket: str
+    places: tuple[Place, ...]
+    datatypes: tuple[str, ...]
+    node: str = ""
+
+
+def _everywhere(text: str, values: Mapping[str, Any]) -> Answer:
+    told = client.ask(values["address"], text, os.environ)
+    if isinstance(told, client.Told):
+        asked = question.parse(text, spool=told.spool, datatypes=told.datatypes)
+        found, looked = list(told.answer.findings), list(told.answer.looked)
+        archived = Archived(
+            bucket=_bucket(values) or told.bucket,
+            places=_places(
+                values["gcs-data-dir"] if values["organization"] else told.data_dir,
+                values["organization"] or told.organization,
+                values["experiment"] or told.experiment,
+            ),
+            datatypes=told.datatypes,
+            node=told.node,
+        )
+    else:
+        asked, here = _here(text, values, told.why)
+        found = list(here.findings)
+        looked = [Looked("agent", False, told.why), *here.looked]
+        archived = Archived(
+            bucket=_bucket(values),
+            places=_places(
+                values["gcs-data-dir"], values["organization"], _experiment(values, text)
+            ),
+            datatypes=tuple(values["datatype"]),
+        )
+    files = [one.file for one in found]
+    days = archive.days_of(asked, files, values["days"], datetime.now(UTC).date())
+    more, where = _ask_bucket(asked, values, archived, days)
+    found += more
+    looked.append(where)
+    if values["project"]:
+        more, wheres = _ask_bigquery(asked, values, archived, days, found)
+        found += more
+        looked += wheres
+    else:
+        looked.append(Looked(bigquery.WHERE, False, "no -project given"))
+    return Answer.of(_same_bytes(found), looked)
+
+
+def _same_bytes(found: Sequence[Finding]) -> list[Finding]:
+    """Say of a file that waits whether the very bytes are stored already."""
+    stored = {one.evidence.get("hash") for one in found if one.state is State.STORED} - {None}
+    told = "; the same bytes are stored already, see below, and the loader keeps one of two rows"
+    return [
+        replace(one, why=one.why + told)
+        if one.state is State.WAITING and one.evidence.get("hash") in stored
+        else one
+        for one in found
+    ]
+
+
+def _here(text: str, values: Mapping[str, Any], silent: str) -> tuple[Asked, Answer]:
+    """Look into journal and spool without an agent's help."""
+    experiment = _experiment(values, text)
+    if not experiment:
+        asked = question.parse(text, spool="", datatypes=values["datatype"])
+        return asked, Answer((), (Looked("journal and spool", False, "no -experiment given"),))
+    top = Path(values["local-data-dir"]).absolute()
+    setting = Setting(
+        spool=top / experiment,
+        datatypes=tuple(values["datatype"]),
+        extensions=tuple(values["extensions"] or [".json"]),
+        state_dir=Path(values["state-dir"] or top / experiment / ".jostler").absolute(),
+        ages=Ages(values["settle-age"], values["missed-age"]),
+    )
+    asked = question.parse(text, spool=str(setting.spool), datatypes=setting.datatypes)
+    pid = locked_by(setting.state_dir)
+    why = f"no agent takes it: {silent}, and none has locked {setting.state_dir}"
+    if pid is not None:
+        why = f"process {pid} uses {setting.state_dir} and may have taken it, but: {silent}"
+    memory = local.Memory(doer=Doer(runs=False, holds_back=why))
+    return asked, local.look(asked, setting, memory)
+
+
+def _experiment(values: Mapping[str, Any], text: str) -> str:
+    """Return the experiment, if need be from a path of the spool."""
+    top = f"{Path(values['local-data-dir']).absolute()}/"
+    given = str(values["experiment"] or "")
+    if not given and text.startswith(top) and "/" in text.removeprefix(top):
+        return text.removeprefix(top).partition("/")[0]
+    return given
+
+
+def _bucket(values: Mapping[str, Any]) -> str:
+    return str(values["bucket"] or values["gcs-bucket"] or "")
+
+
+def _places(data_dir: str, organization: str, experiment: str) -> tuple[Place, ...]:
+    """Return the experiment's place of each layout that can be named.
+
+    Raises:
+        ValueError: one of the names is none.
+    """
+    if not experiment:
+        return ()
+    layouts = [(data_dir, organization)]
+    if organization and data_dir.endswith("/v1"):
+        layouts = [(f"{data_dir.removesuffix('v1')}v2", organization), (data_dir, "")]
+    return tuple(
+        Place(data_dir=data_dir, organization=organization, experiment=experiment)
+        for data_dir, organization in layouts
+    )
+
+
+def _unasked(archived: Archived, days: Sequence[date]) -> str:
+    """Say why neither the bucket nor BigQuery can be asked; nothing if they can."""
+    if not archived.places:
+        return "no -experiment given"
+    if not days:
+        return "no day known: give the file's path, or -days N to look at the last N days"
+    return ""
+
+
+def _ask_bucket(
+    asked: Asked, values: Mapping[str, Any], archived: Archived, days: tuple[date, ...]
+) -> tuple[list[Finding], Looked]:
+    missing = _unasked(archived, days) if archived.bucket else "no -bucket given"
+    if missing:
+        return [], Looked(archive.WHERE, False, missing)
+    search = archive.Search(
+        places=archived.places,
+        days=days,
+        only_node=values["node"],
+        first_node=archived.node,
+        most=values["most"],
+        show=values["show"],
+    )
+    try:
+        storage = open_storage(archived.bucket)
+    except JostlerError as exc:
+        return [], Looked(archive.WHERE, False, str(exc))
+    return archive.findings(asked, storage, search)
+
+
+def _ask_bigquery(
+    asked: Asked,
+    values: Mapping[str, Any],
+    archived: Archived,
+    days: tuple[date, ...],
+    found: Sequence[Finding],
+) -> tuple[list[Finding], list[Looked]]:
+    known = {asked.datatype} if asked.datatype else {one.file.partition("/")[0] for one in found}
+    datatypes = sorted(known) or list(archived.datatypes)
+    missing = _unasked(archived, days) or ("" if datatypes else "no -datatype given")
+    if missing:
+        return [], [Looked(bigquery.WHERE, False, missing)]
+    tables = bigquery.Tables(
+        project=values["project"],
+        location=values["location"],
+        naming=values["naming"],
+        meta_dataset=values["meta-dataset"],
+    )
+    return bigquery.findings(asked, tables, archived.places, datatypes, days)

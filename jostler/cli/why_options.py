@@ -1,0 +1,66 @@
+"""The flags of `jostler why`: its own, and those of the agent that say where things are.
+
+**Invariant:** a flag of the agent means here what it means there, and is set by the same variable,
+so that in the agent's container the file's name is enough.
+"""
+
+from __future__ import annotations
+
+from jostler.cli.flags import Flag, boolean, whole
+from jostler.cli.options import TABLE
+
+ABOUT = """usage: jostler why PATH-OR-NAME [flags]
+
+Says where one file is: waiting, open, sealed, stored, loaded; or rejected, kept, ignored, missing.
+PATH-OR-NAME is a path of the spool, a path below the experiment (ndt7/2026/11/21/x.json), a
+Filename as rows have it (2026/11/21/x.json), or a bare file name.
+Asked are the running agent, or else journal and spool; the bucket, if one is given; and BigQuery,
+if a project is given.  What was not asked is said at the end.
+Exit status: 0 found, safe or on its way; 1 found, but rejected, kept, ignored or missing;
+2 wrong use; 3 unknown.
+
+flags:
+"""
+_OF_THE_AGENT = (
+    *("experiment", "datatype", "local-data-dir", "state-dir", "extensions"),
+    *("settle-age", "missed-age", "gcs-bucket", "gcs-data-dir", "organization"),
+)
+FLAGS = (
+    Flag(
+        name="address",
+        help="where the agent answers, HOST:PORT; empty: do not ask it"
+        " (default $PROMETHEUSX_LISTEN_ADDRESS or localhost:9990)",
+        variable=False,
+    ),
+    Flag(name="bucket", help="the same as -gcs-bucket", variable=False),
+    Flag(name="node", default="", help="read indexes of this node alone", variable=False),
+    Flag(
+        name="days",
+        read=whole,
+        default="0",
+        help="days to look at in bucket and BigQuery: from the file's own on, if that is known;"
+        " else the last ones",
+        variable=False,
+    ),
+    Flag(
+        name="most",
+        read=whole,
+        default="2000",
+        help="index objects to read at the most, the newest first",
+        variable=False,
+    ),
+    Flag(
+        name="show",
+        read=boolean,
+        default="false",
+        help="write the newest stored row's raw to standard output, the rest to standard error",
+        variable=False,
+    ),
+    Flag(name="project", default="", help="project to ask BigQuery of", variable=False),
+    Flag(name="meta-dataset", default="jostler", help="the loader's dataset", variable=False),
+    Flag(name="location", default="US", help="of the datasets in BigQuery", variable=False),
+    Flag(name="naming", default="mlab", help="of v1 tables: mlab or third-party", variable=False),
+    Flag(name="json", read=boolean, default="false", help="write JSON", variable=False),
+    Flag(name="help", aliases=("h",), read=boolean, default="false", help="show this and exit"),
+    *(flag for flag in TABLE if flag.name in _OF_THE_AGENT),
+)

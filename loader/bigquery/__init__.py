@@ -1,0 +1,1 @@
+"""BigQuery: tables, partition loads, the ledger."""

@@ -1,0 +1,214 @@
+"""The ledger and the rejects: what the loader remembers, in BigQuery, for everybody to query.
+
+**Invariant:** rows are only ever appended, by load jobs whose ids follow from what they tell of, so
+telling twice writes once.  Every row of the ledger adds up: rows read = loaded + rejected +
+repeated + withheld, and nothing is withheld from a day that succeeded.
+
+It refuses to change a table that somebody else has given other columns.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from itertools import count
+from typing import TYPE_CHECKING
+
+from jostler.format.bigquery_names import TableName
+from jostler.schema import Field, Relation, compare, fields_from_api
+from loader.bigquery import attempts
+from loader.bigquery.warehouse import api_schema
+from loader.errors import RunError, WarehouseError
+from loader.plan.due import Known, Status
+
+if TYPE_CHECKING:
+    from datetime import date
+    from typing import BinaryIO
+
+    from jostler.schema import Fields
+    from loader.bigquery.warehouse import Json, Warehouse
+
+TRIES = 3
+LOADS = "loads"
+REJECT_ROWS = "reject_rows"
+
+
+def _columns(text: str) -> Fields:
+    """Read columns written one a line: name, type, description."""
+    lines = [line.split(maxsplit=2) for line in text.strip().splitlines()]
+    return tuple(Field(name=name, type=kind, description=told) for name, kind, told in lines)
+
+
+LOADS_FIELDS = _columns("""
+table         STRING    Table as project.dataset.table.
+date          DATE      Day of the data; null when it is about the table as a whole.
+Status        STRING    success, skipped, failed, or rejected (too many bad rows).
+Attempt       INTEGER   Load jobs of this day of this table so far.
+Started       TIMESTAMP When this loader began with the day.
+Finished      TIMESTAMP When this row was written.
+Seconds       FLOAT     From beginning to end, waiting included.
+Reason        STRING    Why the day was due.
+Bundles       INTEGER   Objects of the day.
+Rewritten     INTEGER   Those of them that were loaded from a cleaned copy.
+Corrupt       INTEGER   Those of them that are not whole gzip streams.
+PackedBytes   INTEGER   Size of the objects.
+PlainBytes    INTEGER   Size of their lines.
+RowsRead      INTEGER   Lines of all bundles.
+RowsLoaded    INTEGER   Rows that the load job wrote.
+RowsRejected  INTEGER   Rows that are in rejects.
+RowsRepeated  INTEGER   Rows that were left out because an earlier bundle has the same.
+RowsWithheld  INTEGER   Good rows that could not be loaded because the day failed; 0 after success.
+RowsRenewed   INTEGER   Loaded rows whose Filename another loaded row has with other content.
+Fingerprint   STRING    Digest of objects, generations, columns and the loader's format version.
+Buckets       STRING    URLs of the buckets, separated by spaces.
+TableMade     INTEGER   When the table was made, in ms since 1970.
+JobID         STRING    The load job; of a rejected day the name it would have had.
+ErrorClass    STRING    What kind of failure it was.
+ErrorText     STRING    What was tried, what was found.
+Errors        STRING    BigQuery's own list of errors, as JSON.
+RunID         STRING    The run; begins with when it began.
+Host          STRING    Where the driver ran.
+Version       STRING    Of the loader, of Python and of Spark.
+""")
+
+REJECT_FIELDS = _columns("""
+table         STRING    Table that the row was meant for, as project.dataset.table.
+date          DATE      Day of its bundle.
+ArchiveURL    STRING    Bundle that holds the row.
+Line          INTEGER   Line of the bundle, counted from 1.
+Filename      STRING    Path of the file, as far as the row tells it.
+Field         STRING    Path of the field at fault; empty when it is the row as a whole.
+Reason        STRING    Short label, to count by.
+Detail        STRING    What was expected and what was found.
+Row           STRING    The row from its beginning, at most 64 KiB.
+JobID         STRING    Attempt that rejected it, as in loads.
+""")
+
+_DAYS_SQL = """\
+SELECT * EXCEPT (nth) FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY `table`, `date` ORDER BY Attempt DESC, Finished DESC)
+    AS nth
+  FROM `{loads}` WHERE Status IN ('success', 'rejected')
+) WHERE nth = 1"""
+_REJECTS_SQL = "SELECT * FROM `{reject_rows}` WHERE JobID IN (SELECT JobID FROM `{days}`)"
+_STATE_SQL = """\
+SELECT `table`, `date`, Attempt, Status, Fingerprint, Buckets, TableMade, RowsRead, RowsRejected
+FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY `table`, `date` ORDER BY Attempt DESC, Finished DESC)
+    AS nth
+  FROM `{loads}` WHERE `table` IN UNNEST(@tables) AND Status != 'skipped' AND `date` IS NOT NULL
+) WHERE nth = 1"""
+
+
+class Meta:
+    """The dataset of ledger and rejects."""
+
+    def __init__(self, warehouse: Warehouse, dataset: str) -> None:
+        self._warehouse = warehouse
+        self._dataset = dataset
+        self._made: dict[str, int] = {}
+
+    def name(self, table: str) -> TableName:
+        """Name a table or view of the dataset."""
+        project, dataset = self._warehouse.project, self._dataset
+        return TableName(project=project, dataset=dataset, table=table, wanted=dataset)
+
+    def prepare(self) -> None:
+        """Make dataset, tables and views, and add columns that older ones lack.
+
+        Raises:
+            RunError: a table has other columns than these.
+        """
+        self._table(LOADS, LOADS_FIELDS, "One row for each day and attempt of the loader.")
+        self._table(REJECT_ROWS, REJECT_FIELDS, "Bad rows of every attempt; see the view rejects.")
+        self._view("days", _DAYS_SQL, "The newest success or refusal of each day of each table.")
+        self._view("rejects", _REJECTS_SQL, "The bad rows that the newest loads left out.")
+
+    def exists(self) -> bool:
+        """Say whether there is a ledger to read."""
+        return self._warehouse.get_table(self.name(LOADS)) is not None
+
+    def _table(self, table: str, fields: Fields, description: str) -> None:
+        name = self.name(table)
+        found = self._warehouse.get_table(name)
+        if found is None:
+            told = "Ledger and rejects of the jostler loader."
+            self._warehouse.make_dataset(name.project, name.dataset, told)
+            partitioning = {"type": "DAY", "field": "date"}
+            properties: Json = {"schema": api_schema(fields), "description": description}
+            found = self._warehouse.create_table(
+                name, {**properties, "timePartitioning": partitioning}
+            )
+        stored = fields_from_api([column.to_api_repr() for column in found.schema])
+        if compare(stored, fields).relation is not Relation.EQUAL:
+            hint = "give another --meta-dataset, or add the columns by hand"
+            raise RunError(f"{name} has other columns than this loader's", hint=hint)
+        assert found.created is not None
+        self._made[table] = round(found.created.timestamp() * 1000)
+
+    def _view(self, view: str, sql: str, description: str) -> None:
+        names = {table: self.name(table) for table in (LOADS, REJECT_ROWS, "days")}
+        query = {"query": sql.format(**names), "useLegacySql": False}
+        found = self._warehouse.get_table(self.name(view))
+        if found is None:
+            self._warehouse.create_table(
+                self.name(view), {"view": query, "description": description}
+            )
+        elif found.view_query != query["query"]:
+            self._warehouse.change_table(found, {"view": query})
+
+    def known(self, tables: dict[str, int]) -> dict[tuple[str, date], Known]:
+        """Return the newest word on each day of some tables.
+
+        Args:
+            tables: by name, when they were made: what is older is about another table.
+        """
+        if not tables:
+            return {}
+        sql = _STATE_SQL.format(loads=self.name(LOADS))
+        return {
+            (row["table"], row["date"]): Known(
+                attempt=row["Attempt"],
+                status=Status(row["Status"]),
+                fingerprint=row["Fingerprint"] or "",
+                buckets=frozenset((row["Buckets"] or "").split()),
+                bad_fraction=(row["RowsRejected"] or 0) / max(1, row["RowsRead"] or 0),
+            )
+            for row in self._warehouse.rows(sql, tables=sorted(tables))
+            if row["TableMade"] == tables[row["table"]]
+        }
+
+    def tell(self, row: Json, told_id: str) -> None:
+        """Append a row to the ledger, once for each `told_id`.
+
+        Raises:
+            WarehouseError: it could not be written.
+        """
+        line = json.dumps(row).encode() + b"\n"
+        self._append(LOADS, io.BytesIO(line), told_id)
+
+    def reject(self, rows: BinaryIO, told_id: str) -> None:
+        """Append rows to the rejects, once for each `told_id`.
+
+        Raises:
+            WarehouseError: they could not be written.
+        """
+        self._append(REJECT_ROWS, rows, told_id)
+
+    def _append(self, table: str, rows: BinaryIO, told_id: str) -> None:
+        # A table that was removed and made again has forgotten what old job ids wrote into it.
+        base = f"{told_id}-{table}-{self._made[table]}"
+        config = {"sourceFormat": "NEWLINE_DELIMITED_JSON", "writeDisposition": "WRITE_APPEND"}
+        failed = 0
+        for attempt in count(1):
+            job_id = base if attempt == 1 else f"{base}-{attempt}"
+            job, ours = self._warehouse.load_file(str(self.name(table)), rows, job_id, config)
+            if not job.reason:
+                return
+            failed += ours  # those of runs before have spent their ids and mean nothing
+            if failed >= TRIES:
+                break
+            if ours:
+                attempts.pause(failed)
+        told = "; ".join(str(error.get("message")) for error in job.errors)
+        raise WarehouseError(f"job {job.id} into {self.name(table)}: {told}", reason=job.reason)

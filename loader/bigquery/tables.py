@@ -1,0 +1,191 @@
+"""The tables and views that datatypes load into: made when missing, changed when they differ.
+
+**Invariant:** a table only ever gains columns; it is partitioned by day on `date` and wants a
+partition filter.  A table made here carries a label until its first load, of everything, is done.
+
+It refuses a schema that BigQuery could not reach by adding columns, and a table that is
+partitioned in another way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from jostler.schema import Relation, compare, fields_from_api, merged
+from loader.bigquery.warehouse import api_schema
+from loader.errors import SchemaError
+
+if TYPE_CHECKING:
+    from google.cloud import bigquery
+
+    from jostler.format.bigquery_names import TableName
+    from jostler.schema import Field, Fields
+    from loader.bigquery.warehouse import Json, Warehouse
+    from loader.plan.discover import Table
+
+RACES_MAX = 10
+UNFINISHED = "jostler-first-load"
+PARTITIONING = {"type": "DAY", "field": "date"}
+_RECORD_OF = "Loaded by jostler from bundles in Cloud Storage"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """A table that bundles can be loaded into.
+
+    Attributes:
+        fields: of the table; rows are judged by these.
+        made_ms: when it was made, in ms since 1970; another table of the same name has another.
+        from_beginning: no run has loaded everything into it yet.
+        changes: what was done, for the log.
+    """
+
+    fields: Fields
+    made_ms: int
+    from_beginning: bool
+    changes: tuple[str, ...] = ()
+
+
+def look(warehouse: Warehouse, table: Table) -> Ready | None:
+    """See a table as it is, and change nothing; None when it is still to be made.
+
+    Raises:
+        SchemaError: bundles could not be loaded into it.
+    """
+    found = warehouse.get_table(table.name)
+    if found is None:
+        return None
+    fields, changes = _difference(table, found)
+    return _ready(found, fields, tuple(changes))
+
+
+def prepare(warehouse: Warehouse, table: Table) -> Ready:
+    """Make or change the table and its view, if they differ from what they should be.
+
+    Raises:
+        SchemaError: they cannot be.
+        WarehouseError: BigQuery refuses.
+    """
+    found = warehouse.get_table(table.name)
+    made = found is None
+    if found is None:
+        warehouse.make_dataset(table.name.project, table.name.dataset, f"{_RECORD_OF}.")
+        found = warehouse.create_table(table.name, _properties(table))
+    for _ in range(RACES_MAX):
+        fields, changes = _difference(table, found)
+        if not changes:
+            break
+        if warehouse.change_table(found, changes):
+            made = made or "schema" in changes
+        again = warehouse.get_table(table.name)
+        if again is None:
+            raise SchemaError(f"{table.name}: the table went away")
+        found = again
+    else:
+        raise SchemaError(f"{table.name}: changes too often", hint="do two releases run at once?")
+    return _ready(found, fields, ("made or changed",) if made else ())
+
+
+def finish_first_load(warehouse: Warehouse, name: TableName) -> None:
+    """Note that everything has been loaded once: from now on the window counts."""
+    for _ in range(RACES_MAX):
+        found = warehouse.get_table(name)
+        if found is None or found.labels.get(UNFINISHED) != "unfinished":
+            return
+        if warehouse.change_table(found, {"labels": {**found.labels, UNFINISHED: None}}):
+            return
+
+
+def prepare_view(
+    warehouse: Warehouse, view: TableName, tables: list[tuple[TableName, Fields]]
+) -> bool:
+    """Make or change a view over one table, or over several of equal columns; say if it was.
+
+    Raises:
+        WarehouseError: BigQuery refuses.
+    """
+    # Names of tables were made by `naming`: letters, digits, underscores.
+    selects = [f"SELECT * FROM `{name}`" for name, _ in sorted(tables, key=lambda t: str(t[0]))]  # noqa: S608 - as above
+    sql = "\nUNION ALL\n".join(selects)
+    wanted = {"view": {"query": sql, "useLegacySql": False}}
+    found = warehouse.get_table(view)
+    if found is None:
+        warehouse.make_dataset(view.project, view.dataset, "Views of tables loaded by jostler.")
+        told = f"All rows of {', '.join(str(name) for name, _ in tables)}."
+        warehouse.create_table(view, {**wanted, "description": told})
+        return True
+    # A view's columns are frozen when it is made: it is made anew when the table has more.
+    frozen = fields_from_api([column.to_api_repr() for column in found.schema])
+    if found.view_query == sql and not compare(frozen, tables[0][1]).added:
+        return False
+    return warehouse.change_table(found, wanted) is not None
+
+
+def _properties(table: Table) -> Json:
+    return {
+        "schema": api_schema(table.fields),
+        "timePartitioning": PARTITIONING,
+        "requirePartitionFilter": True,
+        "description": f"{_RECORD_OF}; one row for each file of datatype"
+        f" {table.sources[0].datatype} of experiment {table.experiment}.",
+        "labels": {UNFINISHED: "unfinished"},
+    }
+
+
+def _difference(table: Table, found: bigquery.Table) -> tuple[Fields, Json]:
+    """Return the columns that the table should have, and what to change for that."""
+    partitioning = found.time_partitioning
+    by_date = partitioning and (partitioning.type_, partitioning.field) == ("DAY", "date")
+    if found.table_type != "TABLE" or not by_date:
+        raise SchemaError(
+            f"{table.name}: exists and is not a table with day partitions on `date`",
+            hint="load into another dataset, or remove it",
+        )
+    stored = fields_from_api([column.to_api_repr() for column in found.schema])
+    comparison = compare(stored, table.fields)
+    if comparison.relation is Relation.INCOMPATIBLE:
+        raise SchemaError(
+            f"{table.name}: its columns cannot become those of the bucket's schema:"
+            f" {'; '.join(comparison.conflicts)}",
+            hint="BigQuery can only add NULLABLE or REPEATED columns: name the datatype anew",
+        )
+    fields = stored
+    if comparison.relation is Relation.ADDITIONS:
+        fields = merged(stored, table.fields)
+    fields = _described(fields, table.fields)
+    changes: Json = {}
+    if fields != stored:
+        changes["schema"] = api_schema(fields)
+    if not _wants_filter(found):
+        changes["requirePartitionFilter"] = True
+    return fields, changes
+
+
+def _wants_filter(table: bigquery.Table) -> bool:
+    """Say whether a partition filter is required; the Go loader set it in the older place."""
+    older = table.time_partitioning.to_api_repr().get("requirePartitionFilter", False)
+    return bool(table.require_partition_filter or older)
+
+
+def _described(fields: Fields, told: Fields) -> Fields:
+    """Take over the descriptions that the bucket's schema has."""
+    by_key = {field.key: field for field in told}
+    return tuple(
+        _describe(field, by_key[field.key]) if field.key in by_key else field for field in fields
+    )
+
+
+def _describe(field: Field, told: Field) -> Field:
+    inner = _described(field.fields, told.fields)
+    return replace(field, description=told.description or field.description, fields=inner)
+
+
+def _ready(found: bigquery.Table, fields: Fields, changes: tuple[str, ...]) -> Ready:
+    assert found.created is not None
+    return Ready(
+        fields=fields,
+        made_ms=round(found.created.timestamp() * 1000),
+        from_beginning=found.labels.get(UNFINISHED) == "unfinished",
+        changes=changes,
+    )

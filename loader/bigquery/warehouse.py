@@ -1,0 +1,270 @@
+"""BigQuery as the loader sees it: tables that are as they should be, load jobs, a few queries.
+
+**Invariant:** a dataset, table or view is changed only when it differs; a job id is inserted at
+most once, and a job that is there already is looked up instead.
+
+It refuses schemas that BigQuery could not bring about by adding fields.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from google.api_core import exceptions as api
+from google.auth import exceptions as auth
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import bigquery
+from google.cloud.bigquery.retry import DEFAULT_JOB_RETRY, DEFAULT_RETRY
+from google.cloud.exceptions import GoogleCloudError
+from requests.exceptions import RequestException
+
+from jostler.schema import fields_to_api
+from loader.errors import RunError, WarehouseError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from jostler.format.bigquery_names import TableName
+    from jostler.schema import Fields
+
+Json = dict[str, Any]
+TIMEOUT_S = 60.0
+POLL_S = (0.25, 8.0)
+POOL = 64
+_RESUMABLE_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A load job that has ended.
+
+    Attributes:
+        id: within its project and location.
+        labels: as it was submitted with.
+        rows: that it wrote.
+        reason: BigQuery's word for its failure; empty when it succeeded.
+        errors: BigQuery's own list.
+    """
+
+    id: str
+    labels: dict[str, str]
+    rows: int
+    reason: str
+    errors: tuple[Json, ...]
+
+
+class Warehouse:
+    """One project of BigQuery; its methods may be called from several threads at once.
+
+    Args:
+        project: of the load jobs.
+        location: of datasets and jobs.
+        patience_s: how long a request is tried again.
+
+    Raises:
+        RunError: there are no credentials.
+    """
+
+    def __init__(self, project: str, location: str, patience_s: float) -> None:
+        self.project = project
+        self.location = location
+        self._retry = DEFAULT_RETRY.with_timeout(patience_s)
+        self._job_retry = DEFAULT_JOB_RETRY.with_timeout(patience_s)
+        self._how: Json = {"retry": self._retry, "timeout": TIMEOUT_S}
+        emulated = bool(os.environ.get("BIGQUERY_EMULATOR_HOST"))
+        try:
+            self._client = bigquery.Client(
+                project=project,
+                location=location,
+                credentials=AnonymousCredentials() if emulated else None,
+            )
+        except auth.GoogleAuthError as exc:
+            hint = "set up Workload Identity or GOOGLE_APPLICATION_CREDENTIALS"
+            raise RunError(f"BigQuery: {exc}", hint=hint) from exc
+        self._widen_pool()
+
+    def _widen_pool(self) -> None:
+        """Let as many threads ask as days are loaded at once; requests keeps ten connections."""
+        from requests.adapters import HTTPAdapter  # noqa: PLC0415 - one line's need
+
+        for scheme in ("https://", "http://"):
+            self._client._http.mount(scheme, HTTPAdapter(pool_maxsize=POOL))  # noqa: SLF001 - as above
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def make_dataset(self, project: str, dataset: str, description: str) -> None:
+        """Make a dataset if there is none."""
+        resource = bigquery.Dataset(f"{project}.{dataset}")
+        resource.location = self.location
+        resource.description = description
+        with _translated(f"dataset {project}.{dataset}"):
+            try:
+                self._client.get_dataset(resource.reference, **self._how)
+            except api.NotFound:
+                self._client.create_dataset(resource, exists_ok=True, **self._how)
+
+    def get_table(self, name: TableName) -> bigquery.Table | None:
+        """Return a table or view as the service has it; None when there is none."""
+        with _translated(f"table {name}"):
+            try:
+                return self._client.get_table(str(name), **self._how)
+            except api.NotFound:
+                return None
+
+    def create_table(self, name: TableName, properties: Json) -> bigquery.Table:
+        """Make a table or view; one that came meanwhile is returned as it is."""
+        reference = {"projectId": name.project, "datasetId": name.dataset, "tableId": name.table}
+        table = bigquery.Table.from_api_repr({"tableReference": reference, **properties})
+        with _translated(f"table {name}"):
+            self._client.create_table(table, exists_ok=True, **self._how)
+            return self._client.get_table(str(name), **self._how)
+
+    def change_table(self, table: bigquery.Table, properties: Json) -> bigquery.Table | None:
+        """Change some properties; None when somebody else changed the table meanwhile."""
+        resource = {**table.to_api_repr(), **properties}
+        changed = bigquery.Table.from_api_repr(resource)
+        attributes = [_ATTRIBUTES[key] for key in properties]
+        with _translated(f"table {table.reference}"):
+            try:
+                return self._client.update_table(changed, attributes, **self._how)
+            except api.PreconditionFailed:
+                return None
+
+    def rows(self, sql: str, **parameters: list[str]) -> list[Json]:
+        """Run a query and return its rows; parameters are arrays of strings."""
+        config = bigquery.QueryJobConfig(query_parameters=list(map(_parameter, parameters.items())))
+        with _translated("query"):
+            found = self._client.query_and_wait(
+                sql,
+                job_config=config,
+                location=self.location,
+                api_timeout=TIMEOUT_S,
+                retry=self._retry,
+                job_retry=self._job_retry,
+            )
+            return [dict(row.items()) for row in found]
+
+    def load_uris(
+        self, table: str, uris: Sequence[str], job_id: str, config: Json
+    ) -> tuple[Job, bool]:
+        """Run a load job over objects to its end, or wait for the one that has its id.
+
+        Returns:
+            The job, and whether it was submitted here.
+        """
+
+        def begin() -> bigquery.LoadJob:
+            return self._client.load_table_from_uri(
+                list(uris),
+                table,
+                job_id=job_id,
+                location=self.location,
+                job_config=_config(config),
+                **self._how,
+            )
+
+        return self._run(job_id, begin)
+
+    def load_file(self, table: str, file: BinaryIO, job_id: str, config: Json) -> tuple[Job, bool]:
+        """Do the same with the bytes of a file, which is read from its beginning."""
+        file.seek(0, os.SEEK_END)
+        size = file.tell()
+
+        def begin() -> bigquery.LoadJob:
+            return self._client.load_table_from_file(
+                file,
+                table,
+                rewind=True,
+                size=size if size < _RESUMABLE_BYTES else None,
+                job_id=job_id,
+                location=self.location,
+                job_config=_config(config),
+                timeout=TIMEOUT_S,
+            )
+
+        return self._run(job_id, begin)
+
+    def job(self, job_id: str) -> Job | None:
+        """Wait for the end of the load job with this id; None when there is none."""
+        with _translated(f"job {job_id}"):
+            try:
+                found = self._client.get_job(job_id, location=self.location, **self._how)
+            except api.NotFound:
+                return None
+        if not isinstance(found, bigquery.LoadJob):
+            raise WarehouseError(f"job {job_id}: is not a load job")
+        return self._ended(found)
+
+    def _run(self, job_id: str, begin: Callable[[], bigquery.LoadJob]) -> tuple[Job, bool]:
+        with _translated(f"job {job_id}"):
+            try:
+                return self._ended(begin()), True
+            except api.Conflict:
+                pass  # taken: by us, if a reply was lost, or by another loader
+        found = self.job(job_id)
+        if found is None:
+            raise WarehouseError(f"job {job_id}: is said to exist, and is not found")
+        return found, False
+
+    def _ended(self, job: bigquery.LoadJob) -> Job:
+        wait_s = POLL_S[0]
+        while job.state != "DONE":
+            time.sleep(wait_s)
+            wait_s = min(wait_s * 1.5, POLL_S[1])
+            job.reload(**self._how)
+        failed = job.error_result
+        return Job(
+            id=job.job_id,
+            labels=dict(job.labels),
+            rows=int(job.output_rows or 0),
+            reason=str(failed.get("reason", "unknown")) if failed else "",
+            errors=tuple(job.errors or ([failed] if failed else [])),
+        )
+
+
+_ATTRIBUTES = {
+    "schema": "schema",
+    "description": "description",
+    "labels": "labels",
+    "view": "view_query",
+    "requirePartitionFilter": "require_partition_filter",
+}
+
+
+def _config(load: Json) -> bigquery.LoadJobConfig:
+    labels = load.get("labels", {})
+    rest = {key: value for key, value in load.items() if key != "labels"}
+    config = bigquery.LoadJobConfig.from_api_repr({"load": rest, "labels": labels})
+    assert isinstance(config, bigquery.LoadJobConfig)
+    return config
+
+
+def api_schema(fields: Fields) -> Json:
+    """Write columns as a table resource has them."""
+    return {"fields": fields_to_api(fields)}
+
+
+def _parameter(item: tuple[str, list[str]]) -> bigquery.ArrayQueryParameter:
+    name, values = item
+    return bigquery.ArrayQueryParameter(name, "STRING", values)
+
+
+@contextmanager
+def _translated(what: str) -> Iterator[None]:
+    try:
+        yield
+    except GoogleCloudError as exc:
+        told = " ".join(str(exc).split())[:1000]
+        reason = str(exc.errors[0].get("reason", "")) if exc.errors else ""
+        hint = "grant the roles of docs/loader.md" if isinstance(exc, api.Forbidden) else ""
+        raise WarehouseError(f"{what}: {told}", reason=reason, hint=hint) from exc
+    except api.RetryError as exc:  # for as long as --patience says
+        raise WarehouseError(f"{what}: {exc}", hint="check network and DNS") from exc
+    except (RequestException, auth.GoogleAuthError, ConnectionError, TimeoutError) as exc:
+        raise WarehouseError(f"{what}: {exc!r}", hint="check network and DNS") from exc

@@ -1,0 +1,1 @@
+"""The command lines of the loader: options, progress, exit status."""

@@ -1,0 +1,155 @@
+"""What is done with right options: load, print the plan, or compare.
+
+**Invariant:** the exit status is 0 only if every day that was looked at is as it should be.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from loader.cli import metrics
+from loader.cli.console import Tell, size
+from loader.errors import LoaderError
+from loader.plan.due import Status
+from loader.run import Loader
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from loader.bigquery.record import Outcome
+    from loader.cli.options import Options
+
+
+def command(options: Options) -> int:
+    """Do what the options say; return the exit status.
+
+    Raises:
+        LoaderError: nothing could be done.
+    """
+    tell = Tell()
+    loader = Loader(options, tell)
+    try:
+        if options.dry_run:
+            return _dry_run(loader, options, tell)
+        if options.verify_only:
+            return _verify_only(loader, options, tell)
+        return _load(loader, options, tell)
+    finally:
+        loader.close()
+
+
+def _load(loader: Loader, options: Options, tell: Tell) -> int:
+    """Load what is due; say what became of it."""
+    began = time.monotonic()
+    try:
+        outcomes = loader.run()
+    except LoaderError:
+        _measure(loader, options, tell, [], time.monotonic() - began, well=False)
+        raise
+    problems = loader.planner.problems
+    spent_s = time.monotonic() - began
+    _summary(outcomes, problems, tell, spent_s)
+    good = {Status.SUCCESS, Status.SKIPPED}
+    well = not problems and all(o.status in good for o in outcomes)
+    _measure(loader, options, tell, outcomes, spent_s, well=well)
+    return 0 if well else 1
+
+
+def _measure(
+    loader: Loader,
+    options: Options,
+    tell: Tell,
+    outcomes: list[Outcome],
+    spent_s: float,
+    *,
+    well: bool,
+) -> None:
+    """Leave the run's metrics, if they are wanted."""
+    if not options.metrics:
+        return
+    facts = metrics.Facts(
+        outcomes=outcomes,
+        tables=loader.planner.datatypes,
+        period=options.period,
+        well=well,
+        ended_s=time.time(),
+        spent_s=spent_s,
+    )
+    registry = metrics.of_load(facts, metrics.last_success_s(options.metrics))
+    _leave(options.metrics, registry, tell, job="jostler-load", period=options.period)
+
+
+def _leave(url: str, registry: CollectorRegistry, tell: Tell, **group: str) -> None:
+    try:
+        metrics.write(url, registry, **group)
+    except OSError as exc:
+        tell.event("metrics.not_written", "warning", url=url, error=str(exc))
+
+
+def _dry_run(loader: Loader, options: Options, tell: Tell) -> int:
+    """Print which days would be loaded, and why."""
+    planner = loader.planner
+    due, refusals = planner.plan(planner.look(planner.discover()), options.force)
+    rows = [
+        (
+            str(day.table.name),
+            day.date,
+            len(day.bundles),
+            size(day.size_bytes),
+            day.reason,
+        )
+        for day in sorted(due, key=lambda day: day.key)
+    ]
+    rows += [
+        (str(r.day.table.name), r.day.date, len(r.day.bundles), size(r.day.size_bytes), r.why)
+        for r in refusals
+    ]
+    tell.table(("table", "day", "bundles", "size", "reason"), rows)
+    total = size(sum(day.size_bytes for day in due))
+    tell.result(f"{len(due)} days would be loaded, {total}; nothing was touched")
+    return 1 if refusals or planner.problems else 0
+
+
+def _verify_only(loader: Loader, options: Options, tell: Tell) -> int:
+    """Compare index, bundles and BigQuery; name what differs."""
+    found = loader.compare()
+    problems = loader.planner.problems
+    for told in found.differences:
+        tell.result(told)
+    for what, why in problems:
+        tell.result(f"{what}: {why}")
+    tell.result(
+        f"{found.bundles} bundles compared with their index, {found.rows} rows with BigQuery:"
+        f" {len(found.differences)} differences"
+    )
+    if options.metrics:
+        registry = metrics.of_comparison(len(found.differences))
+        _leave(options.metrics, registry, tell, job="jostler-verify")
+    return 1 if found.differences or problems else 0
+
+
+def _summary(
+    outcomes: list[Outcome], problems: list[tuple[str, str]], tell: Tell, spent_s: float
+) -> None:
+    head = ("table", "day", "status", "read", "loaded", "rejected", "repeated", "why")
+    rows = [
+        (
+            str(o.day.table.name),
+            o.day.date,
+            o.status,
+            o.rows,
+            o.loaded,
+            o.rejected,
+            o.repeated,
+            o.why or o.day.reason,
+        )
+        for o in sorted(outcomes, key=lambda o: o.day.key)
+    ]
+    if rows:
+        tell.table(head, rows)
+    for what, why in problems:
+        tell.result(f"{what}: {why}")
+    count = {status: sum(o.status is status for o in outcomes) for status in Status}
+    told = ", ".join(f"{number} {status}" for status, number in count.items() if number)
+    tell.result(f"{told or 'nothing to do'}, {len(problems)} problems, {spent_s:.1f} s")

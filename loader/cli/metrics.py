@@ -1,0 +1,180 @@
+"""What a run leaves for Prometheus: a file for the node exporter, or a push to its gateway.
+
+**Invariant:** the numbers are those of the run's outcomes, nothing is counted twice; what cannot be
+written is told and changes no exit status.  Names that m-lab's autoloader has are kept.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from prometheus_client import CollectorRegistry, Gauge, Histogram
+from prometheus_client import Counter as Total
+from prometheus_client.exposition import generate_latest, pushadd_to_gateway
+
+from loader.plan.due import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from loader.bigquery.record import Outcome
+
+BUCKETS = (10, 21.5, 46.4, 100, 215, 464, 1000, 2150, 4640, 10_000, 21_500, 46_400)
+"""Of the Go autoloader's `autoloader_duration`, in seconds."""
+TIMEOUT_S = 30.0
+_DATATYPE = ("experiment", "datatype")
+_SUCCESS = "jostler_load_success_timestamp_seconds"
+_SUCCESS_RE = re.compile(rf"^{_SUCCESS} (\S+)$", re.MULTILINE)
+_GOOD = frozenset({Status.SUCCESS, Status.SKIPPED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """A run that has ended.
+
+    Attributes:
+        outcomes: of days that were not simply up to date.
+        tables: experiment and datatype of all tables that were looked at.
+        period: as the options say it.
+        well: whether every day and datatype is as it should be.
+        ended_s: Unix time.
+        spent_s: from beginning to end.
+    """
+
+    outcomes: Sequence[Outcome]
+    tables: Iterable[tuple[str, str]]
+    period: str
+    well: bool
+    ended_s: float
+    spent_s: float
+
+
+def of_load(facts: Facts, last_success_s: float | None) -> CollectorRegistry:
+    """Return the metrics of a load.
+
+    Args:
+        facts: of the run.
+        last_success_s: of an earlier run, for a run that was not well; None leaves it out.
+    """
+    registry = CollectorRegistry()
+    days = Gauge("jostler_load_days", "Days.", (*_DATATYPE, "status"), registry=registry)
+    rows = Gauge("jostler_load_rows", "Rows.", (*_DATATYPE, "outcome"), registry=registry)
+    differ = Gauge("jostler_load_count_differences", "Sums.", _DATATYPE, registry=registry)
+    by_table: dict[tuple[str, str], list[Outcome]] = {pair: [] for pair in facts.tables}
+    for outcome in facts.outcomes:
+        by_table.setdefault(_pair(outcome), []).append(outcome)
+    for pair, outcomes in by_table.items():
+        found = Counter(outcome.status for outcome in outcomes)
+        for status in Status:
+            days.labels(*pair, status).set(found[status])
+        for name, number in _rows(outcomes).items():
+            rows.labels(*pair, name).set(number)
+        differ.labels(*pair).set(sum(not _adds_up(outcome) for outcome in outcomes))
+    _go_names(facts, by_table, registry)
+    _one(registry, "jostler_load_run_timestamp_seconds", facts.ended_s)
+    _one(registry, "jostler_load_run_seconds", facts.spent_s)
+    success_s = facts.ended_s if facts.well else last_success_s
+    if success_s is not None:
+        _one(registry, _SUCCESS, success_s)
+    return registry
+
+
+def of_comparison(differences: int) -> CollectorRegistry:
+    """Return the metrics of a comparison of index, bundles and BigQuery."""
+    registry = CollectorRegistry()
+    differ = Gauge("jostler_load_count_differences", "Differences.", _DATATYPE, registry=registry)
+    differ.labels("all", "all").set(differences)
+    return registry
+
+
+def last_success_s(url: str) -> float | None:
+    """Return what an earlier run wrote; 0 if none did, None where the gateway remembers it."""
+    if not url.startswith("file://"):
+        return None
+    try:
+        found = _SUCCESS_RE.search(_path(url).read_text(encoding="utf-8"))
+    except OSError:
+        found = None
+    return float(found[1]) if found else 0.0
+
+
+def write(url: str, registry: CollectorRegistry, **group: str) -> None:
+    """Leave metrics at `file:///…` or at a push gateway; in both cases all at once.
+
+    Args:
+        url: of file or gateway.
+        registry: the metrics.
+        group: labels by which the gateway tells runs of different kinds apart; `job` is one.
+
+    Raises:
+        OSError: it could not be done.
+    """
+    if not url.startswith("file://"):
+        job = group.pop("job")
+        pushadd_to_gateway(url, job, registry, grouping_key=group, timeout=TIMEOUT_S)
+        return
+    path = _path(url)
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        new.write_bytes(generate_latest(registry))
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _path(url: str) -> Path:
+    return Path(unquote(url.removeprefix("file://")))
+
+
+def _pair(outcome: Outcome) -> tuple[str, str]:
+    return outcome.day.table.experiment, outcome.day.table.sources[0].datatype
+
+
+def _adds_up(outcome: Outcome) -> bool:
+    told = outcome.loaded + outcome.rejected + outcome.repeated
+    return outcome.status is not Status.SUCCESS or outcome.rows == told
+
+
+def _rows(outcomes: Iterable[Outcome]) -> dict[str, int]:
+    sums = {"read": 0, "loaded": 0, "rejected": 0, "repeated": 0}
+    for outcome in outcomes:
+        sums["read"] += outcome.rows
+        sums["loaded"] += outcome.loaded
+        sums["rejected"] += outcome.rejected
+        sums["repeated"] += outcome.repeated
+    return sums
+
+
+def _one(registry: CollectorRegistry, name: str, value: float) -> None:
+    Gauge(name, "See docs/loader.md.", registry=registry).set(value)
+
+
+def _go_names(
+    facts: Facts, by_table: dict[tuple[str, str], list[Outcome]], registry: CollectorRegistry
+) -> None:
+    """Tell the same in the Go autoloader's words: statuses are OK and error."""
+    labels = (*_DATATYPE, "period", "status")
+    dates = Gauge("autoloader_loaded_dates", "Newest day.", labels, registry=registry)
+    spent = Histogram("autoloader_duration", "Seconds.", labels, buckets=BUCKETS, registry=registry)
+    labels = (*_DATATYPE, "operation", "status")
+    jobs = Total("autoloader_bigquery_operations", "Jobs.", labels, registry=registry)
+    for pair, outcomes in by_table.items():
+        newest: dict[str, float] = defaultdict(float)
+        for outcome in outcomes:
+            word = "OK" if outcome.status in _GOOD else "error"
+            day_s = datetime.combine(outcome.day.date, datetime.min.time(), UTC).timestamp()
+            newest[word] = max(newest[word], day_s)
+            if outcome.attempt:
+                jobs.labels(*pair, "load", word).inc()
+        for word, day_s in newest.items():
+            dates.labels(*pair, facts.period, word).set(day_s)
+        if outcomes:
+            word = "error" if newest.get("error") else "OK"
+            spent.labels(*pair, facts.period, word).observe(sum(o.spent_s for o in outcomes))

@@ -1,0 +1,279 @@
+"""What the operator asked for: arguments and environment become one frozen value.
+
+**Invariant:** all mistakes are found before anything is touched, and are told at once.
+
+Pure: argv, environment and today are arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from jostler.format.bigquery_names import Naming
+from jostler.format.names import Day, check_datatype, check_experiment
+from loader.errors import UsageError
+from loader.plan.window import FIRST, LAST, Period, Window, of_period
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import date
+
+PREFIX = "JOSTLER_LOAD_"
+_T = TypeVar("_T")
+_DATASET_RE = re.compile(r"[A-Za-z0-9_]{1,1024}", re.ASCII)
+_PROJECT_RE = re.compile(r"[a-z0-9.:-]{1,100}", re.ASCII)
+_BUCKET_RE = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}/?|file:///.+", re.ASCII)
+_METRICS_RE = re.compile(r"file:///.+|https?://[^/?#]+(:\d+)?(/[^?#]*)?", re.ASCII)
+_STAGING_RE = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}(/.*)?|file:///.+", re.ASCII)
+
+EPILOG = f"""\
+Every option can be given by the environment too: --max-bad-fraction is {PREFIX}MAX_BAD_FRACTION;
+repeatable ones take commas there, switches true or false.  Arguments win.
+BIGQUERY_EMULATOR_HOST and STORAGE_EMULATOR_HOST (URLs) lead to other servers than Google's.
+Exit status: 0 all well; 1 a day failed, was refused, or a difference was found; 2 wrong use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a run is to do; each attribute is the option of its name (see `HELP`)."""
+
+    bucket: tuple[str, ...]
+    api: tuple[str, ...]
+    experiment: frozenset[str]
+    datatype: frozenset[str]
+    window: Window
+    project: str
+    view_project: str
+    location: str
+    naming: Naming
+    staging: str
+    meta_dataset: str
+    max_bad_fraction: float
+    parallel_days: int
+    share: float
+    patience_s: float
+    master: str
+    metrics: str
+    period: str
+    force: bool
+    dry_run: bool
+    verify_only: bool
+
+
+# option, metavar ("" for a switch, "*" after it for a repeatable one), default, help
+HELP: tuple[tuple[str, str, str, str], ...] = (
+    ("bucket", "URL*", "", "bucket to load from, gs://NAME or file:///DIR; repeatable"),
+    ("api", "v1|v2|all", "all", "which layouts of the bucket to load"),
+    ("experiment", "NAME*", "", "only this experiment; repeatable; all if not given"),
+    ("datatype", "NAME*", "", "only this datatype; repeatable; all if not given"),
+    ("period", "|".join(Period), "daily", "which days to look at, from today (UTC)"),
+    ("start", "YYYY/MM/DD", "", "first day to look at, instead of --period"),
+    ("end", "YYYY/MM/DD", "", "day after the last one to look at, instead of --period"),
+    ("project", "ID", "", "project of tables, ledger and load jobs"),
+    ("view-project", "ID", "", "project of views; that of --project if not given"),
+    ("location", "NAME", "US", "where new datasets are made; must be the buckets' location"),
+    ("naming", "|".join(Naming), "mlab", "names of v1 tables and views"),
+    ("staging", "URL", "", "bucket and prefix for rewritten bundles; without it loader-staging/"),
+    ("meta-dataset", "NAME", "jostler", "dataset of the ledger and the rejects"),
+    ("max-bad-fraction", "0..1", "0.1", "a day with a larger part of bad rows is not replaced"),
+    ("parallel-days", "N", "16", "days verified in one Spark job and loaded at the same time"),
+    ("share", "0..1", "0.5", "largest part of the parallel days that one experiment may hold"),
+    ("patience", "SECONDS", "120", "how long a request to bucket or BigQuery is tried again"),
+    ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
+    ("metrics", "URL", "", "where to leave metrics: file:///DIR/NAME.prom or a push gateway"),
+    ("force", "", "false", "load days that are loaded already"),
+    ("dry-run", "", "false", "print the plan and touch nothing"),
+    ("verify-only", "", "false", "compare index, bundles and BigQuery; write nothing"),
+)  # fmt: skip
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the options; values are text, `parse` judges them."""
+    made = argparse.ArgumentParser(
+        prog="jostler-load",
+        description="Load bundles of measurement files into BigQuery tables, each row once.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        exit_on_error=False,
+    )
+    for name, metavar, default, text in HELP:
+        flag = f"--{name}"
+        told = f"{text} (default {default})" if default not in {"", "false"} else text
+        if not metavar:
+            made.add_argument(flag, action="store_const", const="true", help=told)
+        elif metavar.endswith("*"):
+            made.add_argument(flag, action="append", metavar=metavar[:-1], help=told)
+        else:
+            made.add_argument(flag, metavar=metavar, help=told)
+    return made
+
+
+def parse(argv: Sequence[str], environ: Mapping[str, str], today: date) -> Options:
+    """Read arguments and environment.
+
+    Raises:
+        UsageError: with every problem.
+        SystemExit: after --help.
+    """
+    try:
+        given, unknown = parser().parse_known_args(list(argv))
+    except argparse.ArgumentError as exc:
+        raise UsageError([str(exc)]) from exc
+    values = _Values(vars(given), environ)
+    values.problems += [f"{word}: there is no such option" for word in unknown]
+    values.problems += _unknown_variables(environ)
+    options = values.options(today)
+    if values.problems:
+        raise UsageError(values.problems)
+    return options
+
+
+def _unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    known = {variable(name) for name, *_ in HELP}
+    return [
+        f"{name}: there is no such option"
+        for name in sorted(environ)
+        if name.startswith(PREFIX) and name not in known
+    ]
+
+
+def variable(option: str) -> str:
+    """Name the environment variable of an option."""
+    return PREFIX + option.upper().replace("-", "_")
+
+
+class _Values:
+    """The given texts, and the problems found while they become values."""
+
+    def __init__(self, given: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+        self.problems: list[str] = []
+        self._given = given
+        self._environ = environ
+        self._defaults = {name: default for name, _, default, _ in HELP}
+
+    def options(self, today: date) -> Options:
+        project = self._one("project", _matching(_PROJECT_RE, "a project id"))
+        buckets = self._many("bucket", _matching(_BUCKET_RE, "gs://NAME or file:///DIR"))
+        if not buckets and not any(problem.startswith("--bucket") for problem in self.problems):
+            self.problems.append(f"--bucket or {variable('bucket')}: is needed")
+        buckets = tuple(dict.fromkeys(url.rstrip("/") for url in buckets))
+        staging = self._text("staging")
+        if staging and not _STAGING_RE.fullmatch(staging):
+            self.problems.append(f"--staging: {staging!r} is neither gs://… nor file:///…")
+        metrics = self._text("metrics")
+        if metrics and not _METRICS_RE.fullmatch(metrics):
+            self.problems.append(f"--metrics: {metrics!r} is neither file:///… nor http(s)://…")
+        api = self._one("api", _choice("v1", "v2", "all"))
+        return Options(
+            bucket=buckets,
+            api=("v1", "v2") if api == "all" else (str(api),),
+            experiment=frozenset(self._many("experiment", check_experiment)),
+            datatype=frozenset(self._many("datatype", check_datatype)),
+            window=self._window(today),
+            project=str(project),
+            view_project=self._text("view-project") or str(project),
+            location=self._text("location"),
+            naming=self._one("naming", Naming) or Naming.MLAB,
+            staging=staging.rstrip("/") or (f"{buckets[0]}/loader-staging" if buckets else ""),
+            meta_dataset=str(self._one("meta-dataset", _matching(_DATASET_RE, "a dataset name"))),
+            max_bad_fraction=self._one("max-bad-fraction", _fraction) or 0.0,
+            parallel_days=self._one("parallel-days", _count) or 1,
+            share=self._one("share", _fraction) or 0.0,
+            patience_s=self._one("patience", _seconds) or 0.0,
+            master=self._text("master"),
+            metrics=metrics,
+            period=self._period(),
+            force=bool(self._one("force", _switch)),
+            dry_run=bool(self._one("dry-run", _switch)),
+            verify_only=bool(self._one("verify-only", _switch)),
+        )
+
+    def _text(self, name: str) -> str:
+        told = self._given[name.replace("-", "_")]
+        if told is None:
+            told = self._environ.get(variable(name)) or self._defaults[name]
+        return ",".join(told) if isinstance(told, list) else str(told)
+
+    def _one(self, name: str, convert: Callable[[str], _T]) -> _T | None:
+        text = self._text(name)
+        if not text:
+            self.problems.append(f"--{name} or {variable(name)}: is needed")
+            return None
+        try:
+            return convert(text)
+        except ValueError as exc:
+            self.problems.append(f"--{name}: {exc}")
+            return None
+
+    def _many(self, name: str, convert: Callable[[str], str]) -> tuple[str, ...]:
+        texts = [text.strip() for text in self._text(name).split(",") if text.strip()]
+        found = []
+        for text in texts:
+            try:
+                found.append(convert(text))
+            except ValueError as exc:
+                self.problems.append(f"--{name}: {exc}")
+        return tuple(found)
+
+    def _period(self) -> str:
+        """Name the days for metrics: the period, or that they were given."""
+        given = self._text("start") or self._text("end")
+        return "given" if given else self._text("period")
+
+    def _window(self, today: date) -> Window:
+        ends = [self._text("start"), self._text("end")]
+        period = self._one("period", Period)
+        told = self._given["period"] or self._environ.get(variable("period"))
+        if not any(ends):
+            return of_period(period or Period.DAILY, today)
+        if told:
+            self.problems.append("--period: say either this or --start and --end")
+        days = [FIRST, LAST]
+        for place, name in enumerate(("start", "end")):
+            if ends[place]:
+                found = self._one(name, Day.parse)
+                days[place] = found.date if found else days[place]
+        if days[0] >= days[1]:
+            self.problems.append(f"--start: {ends[0]} is not before --end {ends[1]}")
+        return Window(start=days[0], end=days[1])
+
+
+def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str], str]:
+    def convert(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(f"{text!r} is not {what}")
+        return text
+
+    return convert
+
+
+def _choice(*words: str) -> Callable[[str], str]:
+    return _matching(re.compile("|".join(map(re.escape, words))), f"one of {', '.join(words)}")
+
+
+def _fraction(text: str) -> float:
+    if not 0 <= float(text) <= 1:
+        raise ValueError(f"{text!r} is not between 0 and 1")
+    return float(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 1000:  # noqa: PLR2004 - the range itself
+        raise ValueError(f"{text!r} is not a number from 1 to 1000")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    if not 0 < float(text) < float("inf"):
+        raise ValueError(f"{text!r} is not a number of seconds")
+    return float(text)
+
+
+def _switch(text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise ValueError(f"{text!r} is neither true nor false")
+    return text == "true"

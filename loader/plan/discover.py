@@ -1,0 +1,259 @@
+"""What there is to load: datatypes from table schemas, days and bundles from listings.
+
+**Invariant:** reads table schemas and lists names, and reads no bundle.  A problem of one datatype
+is told with its name and stops no other.
+
+It refuses two experiments that would share a table, and schemas without a `date`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jostler.format.bigquery_names import TableName, table_name, view_name
+from jostler.format.names import (
+    BUNDLE_SUFFIX,
+    INDEX,
+    SCHEMA_SUFFIX,
+    BundleName,
+    Day,
+    Kind,
+    Place,
+    check_datatype,
+)
+from jostler.schema import (
+    INDEX1_FIELDS,
+    Relation,
+    compare,
+    fields_from_api,
+    merged,
+    table_schema,
+)
+from loader.errors import BucketError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import date, datetime
+
+    from jostler.schema import Fields
+    from loader.bucket import Bucket
+    from loader.cli.options import Options
+    from loader.plan.window import Window
+
+_TABLES = "tables"
+_ORGANIZED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A datatype's place in one bucket, and the table schema found there."""
+
+    bucket: Bucket
+    place: Place
+    datatype: str
+    fields: Fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table to be, from one or more buckets.
+
+    Attributes:
+        name: of the table.
+        view: of its view.
+        sources: all of the same experiment and datatype.
+        fields: what the sources' schemas say together.
+    """
+
+    name: TableName
+    view: TableName
+    sources: tuple[Source, ...]
+    fields: Fields
+
+    @property
+    def experiment(self) -> str:
+        """Whose table it is."""
+        return self.sources[0].place.experiment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """An object to load."""
+
+    bucket: str
+    name: str
+    generation: str
+    size_bytes: int
+    created: datetime
+    node: str
+    pair: str
+
+    @property
+    def url(self) -> str:
+        """The object's URL."""
+        return f"{self.bucket}/{self.name}"
+
+
+@dataclass(slots=True)
+class Found:
+    """What discovering found: tables by name, and problems by what they are about."""
+
+    tables: list[Table] = field(default_factory=list)
+    problems: list[tuple[str, str]] = field(default_factory=list)
+
+
+def discover(buckets: Iterable[Bucket], options: Options) -> Found:
+    """Find the datatypes of all buckets and the tables that they go to.
+
+    Raises:
+        BucketError: a bucket cannot be asked at all.
+    """
+    found = Found()
+    by_table: dict[TableName, list[Source]] = defaultdict(list)
+    for bucket in buckets:
+        for source in _sources(bucket, options, found.problems):
+            name = table_name(options.naming, options.project, source.place, source.datatype)
+            by_table[name].append(source)
+    datasets: dict[tuple[str, str], str] = {}
+    for name, sources in sorted(by_table.items(), key=lambda item: str(item[0])):
+        clash = datasets.setdefault((name.dataset, name.table), name.wanted)
+        if clash != name.wanted:
+            what = f"{name}: both {clash!r} and {name.wanted!r} would be this table"
+            found.problems.append((str(name), f"{what}; rename one experiment"))
+        elif isinstance(fields := _together(sources), str):
+            found.problems.append((str(name), fields))
+        else:
+            first = sources[0]
+            view = view_name(
+                options.naming,
+                first.place,
+                first.datatype,
+                view_project=options.view_project,
+                project=options.project,
+                bucket=first.bucket.url,
+            )
+            table = Table(name=name, view=view, sources=tuple(sources), fields=fields)
+            found.tables.append(table)
+    return found
+
+
+def _together(sources: list[Source]) -> Fields | str:
+    """Merge the schemas of several buckets; a sentence says why that cannot be."""
+    fields = sources[0].fields
+    for source in sources[1:]:
+        comparison = compare(fields, source.fields)
+        if comparison.relation is Relation.INCOMPATIBLE:
+            return f"the schemas of several buckets differ: {'; '.join(comparison.conflicts)}"
+        if comparison.relation is Relation.ADDITIONS:
+            fields = merged(fields, source.fields)
+    return fields
+
+
+def _sources(bucket: Bucket, options: Options, problems: list[tuple[str, str]]) -> Iterator[Source]:
+    for version in options.api:
+        places: set[Place] = set()
+        indexed: set[Place] = set()
+        for place, datatype, entry in _schemas(bucket, f"autoload/{version}", problems):
+            if options.experiment and place.experiment not in options.experiment:
+                continue
+            places.add(place)
+            if datatype == INDEX:
+                indexed.add(place)
+            if options.datatype and datatype not in options.datatype:
+                continue
+            fields = _fields(bucket, entry, datatype)
+            if isinstance(fields, str):
+                problems.append((f"{bucket.url}/{entry}", fields))
+            else:
+                yield Source(bucket=bucket, place=place, datatype=datatype, fields=fields)
+        # The Go agent writes index bundles and no schema for them; it is the same everywhere.
+        if not options.datatype or INDEX in options.datatype:
+            for place in sorted(places - indexed, key=str):
+                fields = table_schema(INDEX1_FIELDS)
+                yield Source(bucket=bucket, place=place, datatype=INDEX, fields=fields)
+
+
+def _schemas(
+    bucket: Bucket, data_dir: str, problems: list[tuple[str, str]]
+) -> Iterator[tuple[Place, str, str]]:
+    """Yield for each datatype its place, its name and the object of its schema.
+
+    In v2 a schema without organization is for all of them, unless one has its own.
+    """
+    organizations = [""]
+    if data_dir.endswith("v2"):
+        organizations = [name for name in bucket.folders(f"{data_dir}/") if name != _TABLES]
+    chosen: dict[tuple[str, str, str], str] = {}
+    for entry in bucket.list(f"{data_dir}/{_TABLES}/"):
+        *parts, file = entry.name.removeprefix(f"{data_dir}/{_TABLES}/").split("/")
+        datatype = file.removesuffix(SCHEMA_SUFFIX)
+        known = file.endswith(SCHEMA_SUFFIX) and 1 <= len(parts) < _ORGANIZED
+        if not known or (len(parts) > 1 and not data_dir.endswith("v2")):
+            problems.append((f"{bucket.url}/{entry.name}", "is not the name of a table schema"))
+            continue
+        for organization in [parts[0]] if len(parts) > 1 else organizations:
+            key = (organization, parts[-1], datatype)
+            if len(parts) > 1 or key not in chosen:
+                chosen[key] = entry.name
+    for (organization, experiment, datatype), name in sorted(chosen.items()):
+        try:
+            place = Place(data_dir=data_dir, organization=organization, experiment=experiment)
+            yield place, check_datatype(datatype), name
+        except ValueError as exc:
+            problems.append((f"{bucket.url}/{name}", str(exc)))
+
+
+def _fields(bucket: Bucket, name: str, datatype: str) -> Fields | str:
+    """Read a table schema; a sentence says why it is none."""
+    try:
+        fields = fields_from_api(json.loads(bucket.read(name, "")))
+    except (BucketError, ValueError, TypeError, KeyError, AttributeError) as exc:
+        return f"is not a table schema: {type(exc).__name__}: {exc}"
+    columns = {column.key: column.type for column in fields}
+    if columns.get("date") == "DATE":
+        return fields
+    if datatype == INDEX and "filename" in columns:  # bare, as the Go agent's rows are
+        return table_schema(fields)
+    return "the table schema has no column `date` of type DATE to partition by"
+
+
+def bundles(
+    table: Table, window: Window, problems: list[tuple[str, str]]
+) -> dict[date, list[Bundle]]:
+    """List the bundles of a table's days, the earliest first.
+
+    Raises:
+        BucketError: a bucket cannot be listed.
+    """
+    days: dict[date, list[Bundle]] = defaultdict(list)
+    for source in table.sources:
+        folder = f"{source.place.root}/{source.datatype}/"
+        start, end = (folder + Day(day).path for day in (window.start, window.end))
+        for entry in source.bucket.list(folder, start, end):
+            try:
+                name = BundleName.parse(entry.name)
+            except ValueError as exc:
+                problems.append((f"{source.bucket.url}/{entry.name}", str(exc)))
+                continue
+            kind = Kind.INDEX if source.datatype == INDEX else Kind.DATA
+            if name.kind is not kind or not entry.name.endswith(BUNDLE_SUFFIX):
+                problems.append((f"{source.bucket.url}/{entry.name}", "lies in a wrong folder"))
+                continue
+            days[name.day.date].append(
+                Bundle(
+                    bucket=source.bucket.url,
+                    name=entry.name,
+                    generation=entry.generation,
+                    size_bytes=entry.size_bytes,
+                    created=name.created,
+                    node=name.node,
+                    pair=f"{name.place.root}/{name.datatype} {name.created} {name.node}",
+                )
+            )
+    return {
+        day: sorted(found, key=lambda bundle: (bundle.created, bundle.name))
+        for day, found in sorted(days.items())
+    }

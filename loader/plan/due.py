@@ -1,0 +1,177 @@
+"""Which days must be loaded, and why.
+
+**Invariant:** a day is left alone only if the ledger's newest word on it is success with the very
+fingerprint that the bucket gives now.  Attempts are read from the ledger *before* objects are
+listed, so whoever gets the next attempt loads a listing that is no older than the last one's.
+
+Pure: listings and ledger are arguments.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from jostler.schema import to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import date
+
+    from jostler.schema import Field, Fields
+    from loader.plan.discover import Bundle, Table
+
+    DayKey = tuple[str, date]
+
+FORMAT_VERSION = 1
+"""Changes when the same bundles would be loaded into other rows; every day is then due."""
+
+
+class Status(StrEnum):
+    """What became of a day."""
+
+    SUCCESS = "success"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """The ledger's newest word on a day.
+
+    Attributes:
+        attempt: the highest that any load job of the day has had; 0 for none.
+        status: of the newest row.
+        fingerprint: that it was about.
+        buckets: that the newest loaded bundles came from.
+        bad_fraction: of the rows of the newest row.
+    """
+
+    attempt: int = 0
+    status: Status | None = None
+    fingerprint: str = ""
+    buckets: frozenset[str] = frozenset()
+    bad_fraction: float = 0.0
+
+
+UNKNOWN = Known()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """A day of a table as the bucket holds it.
+
+    Attributes:
+        table: where it goes.
+        date: the partition.
+        bundles: the earliest first.
+        fingerprint: of bundles and schema.
+        attempt: the last one taken when the ledger was read.
+        reason: why it is due.
+    """
+
+    table: Table
+    date: date
+    bundles: tuple[Bundle, ...]
+    fingerprint: str
+    attempt: int = 0
+    reason: str = ""
+
+    @property
+    def key(self) -> DayKey:
+        """What the ledger knows it by."""
+        return str(self.table.name), self.date
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of its objects."""
+        return sum(bundle.size_bytes for bundle in self.bundles)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A day that must not be loaded as things are, and why."""
+
+    day: Day
+    status: Status
+    why: str
+
+
+def fingerprint(bundles: Iterable[Bundle], schema: str) -> str:
+    """Digest what a day is made of: its objects, their generations, the columns, our version."""
+    digest = hashlib.blake2b(f"{FORMAT_VERSION}\n{schema}\n".encode(), digest_size=16)
+    for url, generation in sorted((bundle.url, bundle.generation) for bundle in bundles):
+        digest.update(f"{url}#{generation}\n".encode())
+    return digest.hexdigest()
+
+
+def schema_digest(fields: Fields) -> str:
+    """Digest columns without their descriptions, which change no row."""
+    bare = to_json(tuple(_without_description(field) for field in fields))
+    return hashlib.blake2b(bare, digest_size=16).hexdigest()
+
+
+def _without_description(field: Field) -> Field:
+    inner = tuple(_without_description(part) for part in field.fields)
+    return replace(field, description="", fields=inner)
+
+
+def decide(day: Day, known: Known, *, force: bool, max_bad: float) -> Day | Refusal | None:
+    """Say what to do with a day: load it (with the reason), refuse it, or leave it alone (None)."""
+    day = replace(day, attempt=max(day.attempt, known.attempt))
+    if force:
+        return replace(day, reason="forced")
+    missing = known.buckets - {bundle.bucket for bundle in day.bundles}
+    if missing:
+        why = (
+            f"the day was loaded from {', '.join(sorted(missing))} too, which holds nothing of it"
+            " now or was not given: replacing it would lose rows; name all buckets, or use --force"
+        )
+        return Refusal(day=day, status=Status.FAILED, why=why)
+    if known.status is None or known.fingerprint != day.fingerprint:
+        return replace(day, reason="changed" if known.status else "new")
+    if known.status is Status.SUCCESS:
+        return None
+    if known.status is Status.REJECTED and known.bad_fraction > max_bad:
+        why = f"{known.bad_fraction:.3f} of its rows are bad, and nothing has changed since"
+        return Refusal(day=day, status=Status.REJECTED, why=why)
+    return replace(day, reason=f"{known.status} before")
+
+
+def waves(days: Iterable[Day], *, most: int, share: float, most_bytes: int) -> Iterator[list[Day]]:
+    """Cut the due days into waves that are verified and loaded together.
+
+    Args:
+        days: in any order.
+        most: days in a wave.
+        share: largest part of a wave that one experiment may hold, unless nothing else waits.
+        most_bytes: size of a wave's objects, unless one day alone is larger.
+    """
+    waiting: dict[str, list[Day]] = defaultdict(list)
+    for day in sorted(days, key=lambda day: (day.date, str(day.table.name)), reverse=True):
+        waiting[day.table.experiment].append(day)  # the oldest is taken first, from the end
+    each = max(1, int(most * share))
+    while waiting:
+        wave: list[Day] = []
+        for experiment in sorted(waiting):
+            for _ in range(each):
+                if waiting[experiment] and _fits(wave, waiting[experiment][-1], most, most_bytes):
+                    wave.append(waiting[experiment].pop())
+        waiting = {experiment: rest for experiment, rest in waiting.items() if rest}
+        if len(waiting) == 1:  # nobody else is held up
+            (rest,) = waiting.values()
+            while rest and _fits(wave, rest[-1], most, most_bytes):
+                wave.append(rest.pop())
+        yield wave
+        waiting = {experiment: rest for experiment, rest in waiting.items() if rest}
+
+
+def _fits(wave: list[Day], day: Day, most: int, most_bytes: int) -> bool:
+    if not wave:
+        return True
+    size = sum(taken.size_bytes for taken in wave) + day.size_bytes
+    return len(wave) < most and size <= most_bytes

@@ -1,0 +1,210 @@
+"""What a run finds before it reads a bundle: tables made ready, days listed, days that are due.
+
+**Invariant:** the ledger is read before the bucket is listed (see `plan`).  A datatype that cannot
+be had is told, put into the ledger, and left out; it stops no other.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from loader.bigquery import tables
+from loader.bucket import open_bucket
+from loader.errors import BucketError, LoaderError, SchemaError, WarehouseError
+from loader.plan import due
+from loader.plan.discover import Table, bundles, discover
+from loader.plan.due import Day, Refusal, Status
+from loader.plan.window import EVERYTHING, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from jostler.format.bigquery_names import TableName
+    from loader.bigquery.ledger import Meta
+    from loader.bigquery.record import Run
+    from loader.bigquery.tables import Ready
+    from loader.bigquery.warehouse import Warehouse
+    from loader.cli.console import Tell
+    from loader.cli.options import Options
+    from loader.plan.due import DayKey, Known
+
+THREADS = 8
+
+
+class Planner:
+    """Tables and days of one run.
+
+    Args:
+        options: what to look at.
+        warehouse: where tables are.
+        meta: the ledger.
+        tell: where to say what was found.
+        run: for the ledger.
+
+    Attributes:
+        problems: what failed that is not a day, and why.
+        ready: the tables that can be loaded into, by name.
+        known: what the ledger said last.
+        datatypes: experiment and datatype of each table that was found.
+    """
+
+    def __init__(
+        self, options: Options, warehouse: Warehouse, meta: Meta, tell: Tell, run: Run
+    ) -> None:
+        self._options = options
+        self._run = run
+        self._warehouse = warehouse
+        self._meta = meta
+        self._tell = tell
+        self._windows: dict[str, Window] = {}
+        self.problems: list[tuple[str, str]] = []
+        self.ready: dict[str, Ready] = {}
+        self.known: dict[DayKey, Known] = {}
+        self.datatypes: set[tuple[str, str]] = set()
+
+    def discover(self) -> list[Table]:
+        """Find the tables of all buckets."""
+        buckets = [open_bucket(url, self._options.patience_s) for url in self._options.bucket]
+        found = discover(buckets, self._options)
+        for what, why in found.problems:
+            self.problem(what, why)
+        for table in found.tables:
+            self.datatypes.add((table.experiment, table.sources[0].datatype))
+            for name in (table.name, table.view):
+                if name.is_mapped:
+                    self._tell.event("name.mapped", wanted=name.wanted, dataset=name.dataset)
+        return found.tables
+
+    def problem(self, what: str, why: str) -> None:
+        """Tell of something that failed and is not a day."""
+        self.problems.append((what, why))
+        self._tell.event("datatype.failed", "error", what=what, error=why)
+
+    def _each(self, found: Iterable[Table], work: Callable[[Table], Ready | None]) -> list[Table]:
+        """Do something for each table; those that fail are told and left out."""
+        done = []
+        with ThreadPoolExecutor(THREADS, thread_name_prefix="table") as pool:
+            futures = [(table, pool.submit(work, table)) for table in found]
+        for table, future in futures:
+            try:
+                ready = future.result()
+            except (SchemaError, WarehouseError) as exc:
+                self.problem(str(table.name), str(exc))
+                if not self._options.dry_run and not self._options.verify_only:
+                    self._tell_table(table, exc)
+                continue
+            self._windows[str(table.name)] = EVERYTHING
+            if ready:
+                self.ready[str(table.name)] = ready
+                if not ready.from_beginning:
+                    self._windows[str(table.name)] = self._options.window
+            done.append(table)
+        return done
+
+    def look(self, found: Iterable[Table]) -> list[Table]:
+        """See the tables as they are, changing nothing."""
+        return self._each(found, lambda table: tables.look(self._warehouse, table))
+
+    def prepare(self, found: Iterable[Table]) -> list[Table]:
+        """Make the tables and their views as they should be."""
+        ready = self._each(found, self._prepare)
+        self._views(ready)
+        return ready
+
+    def _prepare(self, table: Table) -> Ready:
+        ready = tables.prepare(self._warehouse, table)
+        if ready.changes:
+            self._tell.event("table.changed", table=str(table.name), what=ready.changes[0])
+        return ready
+
+    def _views(self, ready: list[Table]) -> None:
+        """Make or change the views; in v2 the tables of all organizations may share one."""
+        shared: dict[TableName, list[Table]] = defaultdict(list)
+        for table in ready:
+            shared[table.view].append(table)
+        for view, members in shared.items():
+            columns = [(table.name, self.ready[str(table.name)].fields) for table in members]
+            if len({due.schema_digest(fields) for _, fields in columns}) > 1:
+                self.problem(str(view), "its tables have different columns: left as it is")
+                continue
+            try:
+                if tables.prepare_view(self._warehouse, view, columns):
+                    self._tell.event("view.changed", view=str(view))
+            except WarehouseError as exc:
+                self.problem(str(view), str(exc))
+
+    def _tell_table(self, table: Table, error: LoaderError) -> None:
+        """Put a datatype's failure into the ledger, with no date."""
+        now = datetime.now(UTC).isoformat()
+        row = {
+            "table": str(table.name),
+            "Status": str(Status.FAILED),
+            "Started": now,
+            "Finished": now,
+            **dict.fromkeys(("RowsRead", "RowsLoaded", "RowsRejected"), 0),
+            **dict.fromkeys(("RowsRepeated", "RowsWithheld"), 0),
+            "ErrorClass": type(error).__name__,
+            "ErrorText": str(error),
+            "RunID": self._run.id,
+            "Host": self._run.host,
+            "Version": self._run.version,
+        }
+        told_id = f"jostler-{table.name.dataset}-{table.name.table}-table-{self._run.id}"
+        try:
+            self._meta.tell(row, told_id)
+        except WarehouseError as exc:
+            self._tell.event("ledger.not_written", "error", error=str(exc))
+
+    def plan(self, ready: list[Table], force: bool) -> tuple[list[Day], list[Refusal]]:
+        """Decide for each day of the windows; the ledger is read before the bucket is listed."""
+        made = {str(t.name): self.ready[str(t.name)].made_ms for t in ready if self.has(t)}
+        self.known = self._meta.known(made) if self._meta.exists() else {}
+        due: list[Day] = []
+        refusals: list[Refusal] = []
+        with ThreadPoolExecutor(THREADS, thread_name_prefix="list") as pool:
+            days = [day for found in pool.map(self.listed, ready) for day in found]
+        for day in days:
+            known = self.known.get(day.key, due.UNKNOWN)
+            decision = due.decide(day, known, force=force, max_bad=self._options.max_bad_fraction)
+            if isinstance(decision, Refusal):
+                refusals.append(decision)
+            elif decision:
+                due.append(decision)
+        return due, refusals
+
+    def has(self, table: Table) -> bool:
+        """Say whether the table is there."""
+        return str(table.name) in self.ready
+
+    def listed(self, table: Table) -> list[Day]:
+        """List a table's days in its window; none, and a problem told, if that cannot be."""
+        schema = due.schema_digest(table.fields)
+        problems: list[tuple[str, str]] = []
+        try:
+            listed = bundles(table, self._windows[str(table.name)], problems)
+        except BucketError as exc:
+            self.problem(str(table.name), str(exc))
+            return []
+        for what, why in problems:
+            self._tell.event("object.foreign", "warning", object=what, error=why)
+        return [
+            Day(
+                table=table,
+                date=date,
+                bundles=tuple(found),
+                fingerprint=due.fingerprint(found, schema),
+            )
+            for date, found in listed.items()
+        ]
+
+    def fingerprint_now(self, day: Day) -> str:
+        """List one day anew."""
+        listed = bundles(day.table, _only(day), [])
+        return due.fingerprint(listed.get(day.date, []), due.schema_digest(day.table.fields))
+
+
+def _only(day: Day) -> Window:
+    return Window(start=day.date, end=day.date + timedelta(days=1))

@@ -1,0 +1,1 @@
+"""The Spark job: identities, judging, repeats, cleaned copies."""

@@ -1,0 +1,93 @@
+"""The steps of the Spark job.
+
+**Invariant:** each is `DataFrame -> DataFrame`, without session, action or I/O; a rerun over the
+same input gives the same rows.  The first one starts from the columns of `findings.DDL`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from loader.spark.findings import LINE_BITS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def marked(found: DataFrame) -> DataFrame:
+    """Mark good rows that an earlier bundle or line has already, and Filenames with new content.
+
+    One window does both: among the rows of one node and Filename, ordered by content and then by
+    age, a row is repeated if the one before it has the same content.
+    """
+    files = Window.partitionBy("name_key").orderBy("key_high", "key_low", "pos")
+    good = F.col("bad").isNull() & F.col("whole").isNull()
+    # Rows without a key would all be one group: give each a group of its own.
+    keyed = found.withColumn("name_key", F.coalesce("name_key", "pos")).withColumn("good", good)
+    same = (F.lag("key_high").over(files) == F.col("key_high")) & (
+        F.lag("key_low").over(files) == F.col("key_low")
+    )
+    seen = keyed.select(
+        "*",
+        (F.col("good") & F.coalesce(same, F.lit(False))).alias("repeated"),
+        F.row_number().over(files).alias("nth"),
+    )
+    return seen.select(
+        F.shiftright("pos", LINE_BITS).cast("int").alias("bundle"),
+        F.col("pos").bitwiseAND(F.lit((1 << LINE_BITS) - 1)).cast("int").alias("line"),
+        "bad",
+        "whole",
+        "repeated",
+        (F.col("good") & ~F.col("repeated") & (F.col("nth") > 1)).alias("renewed"),
+    )
+
+
+def notable(rows: DataFrame) -> DataFrame:
+    """Leave out the good rows that are like no other, which are nearly all: nothing asks for them.
+
+    What is left is asked several times, and is small enough to keep: keeping all rows took Spark
+    as long again as finding the repeated ones.
+    """
+    return rows.where(
+        F.col("bad").isNotNull() | F.col("whole").isNotNull() | F.col("repeated") | F.col("renewed")
+    )
+
+
+def per_bundle(rows: DataFrame) -> DataFrame:
+    """Return one row for each bundle: what it is as a whole, and counts of its notable rows."""
+    return (
+        rows.groupBy("bundle")
+        .agg(
+            F.first("whole", ignorenulls=True).alias("whole"),
+            F.count("bad").alias("bad"),
+            _count_of("repeated"),
+            _count_of("renewed"),
+        )
+        .select("bundle", "whole.*", "bad", "repeated", "renewed")
+    )
+
+
+def _count_of(flag: str) -> Column:
+    return F.sum(F.col(flag).cast("long")).alias(flag)
+
+
+def bad_rows(rows: DataFrame) -> DataFrame:
+    """Return the bad rows: bundle, line, and what is wrong."""
+    return rows.where(F.col("bad").isNotNull()).select("bundle", "line", "bad.*")
+
+
+def unwanted(rows: DataFrame) -> DataFrame:
+    """Return for each bundle the lines that must not be loaded."""
+    return (
+        rows.where(F.col("bad").isNotNull() | F.col("repeated"))
+        .groupBy("bundle")
+        .agg(F.sort_array(F.collect_list("line")).alias("lines"))
+    )
+
+
+def to_rewrite(bundles: DataFrame, unwanted_lines: DataFrame) -> DataFrame:
+    """Add to each bundle that must be rewritten the lines to leave out; there may be none."""
+    return bundles.join(unwanted_lines, "bundle", "left").select("bundle", "lines")

@@ -1,0 +1,136 @@
+"""A wave: days that are verified in one Spark job, and what was found of each.
+
+**Invariant:** a bundle's ordinal grows with its age within its day, so the earliest copy of a row
+has the smallest position; groups of bundles hold about equally many bytes.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING
+
+from jostler.format.names import Day as PathDay
+from loader.bucket import split_url
+from loader.spark.verify import Task
+
+if TYPE_CHECKING:
+    from jostler.schema import Fields
+    from loader.plan.due import Day
+
+GROUP_BYTES = 32 * 1024 * 1024
+GROUPS_PER_CORE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the objects of a run go that it writes itself."""
+
+    staging: str
+    run_id: str
+
+    def of(self, day: Day, name: str) -> tuple[str, str]:
+        """Return bucket and object for something of a day."""
+        bucket, prefix = split_url(self.staging)
+        table = day.table.name
+        folder = f"{table.dataset}.{table.table}/{day.date:%Y%m%d}/{self.run_id}"
+        return bucket, f"{prefix}/{folder}/{name}".lstrip("/")
+
+
+@dataclass(slots=True, kw_only=True)
+class Verified:
+    """A day that was verified; the numbers are those of the ledger.
+
+    Attributes:
+        day: as planned.
+        uris: that hold exactly its good rows, once each.
+        staged: bucket and name of the objects that were written for it.
+        rewritten: how many of those are copies of bundles.
+        rejects: its bad rows as NDJSON, but for the JobID; None when there are none.
+        error: why it cannot be loaded; else empty.
+    """
+
+    day: Day
+    uris: list[str] = field(default_factory=list)
+    staged: list[tuple[str, str]] = field(default_factory=list)
+    rejects: IO[bytes] | None = None
+    error: str = ""
+    rows: int = 0
+    rejected: int = 0
+    repeated: int = 0
+    renewed: int = 0
+    rewritten: int = 0
+    corrupt: int = 0
+    plain_bytes: int = 0
+
+    @property
+    def good(self) -> int:
+        """Rows that a load must write."""
+        return self.rows - self.rejected - self.repeated
+
+    @property
+    def bad_fraction(self) -> float:
+        """How much of what was read is bad."""
+        return self.rejected / max(1, self.rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wave:
+    """Days, and their bundles in one numbering.
+
+    Attributes:
+        days: in the order given.
+        tasks: one for each bundle; its place is its ordinal.
+        tables: columns that tasks refer to.
+        place: for what is written again.
+    """
+
+    days: list[Verified]
+    tasks: list[Task]
+    tables: tuple[Fields, ...]
+    place: Place
+    owners: list[Verified]
+
+    @classmethod
+    def of(cls, days: list[Day], fields: dict[str, Fields], place: Place) -> Wave:
+        """Number the bundles of some days."""
+        names = sorted({str(day.table.name) for day in days})
+        verdicts = [Verified(day=day) for day in days]
+        tasks: list[Task] = []
+        owners: list[Verified] = []
+        for verdict in verdicts:
+            for bundle in verdict.day.bundles:
+                owners.append(verdict)
+                tasks.append(
+                    Task(
+                        ordinal=len(tasks),
+                        bucket=bundle.bucket,
+                        name=bundle.name,
+                        generation=bundle.generation,
+                        size_bytes=bundle.size_bytes,
+                        node=bundle.node,
+                        day=PathDay(verdict.day.date),
+                        table=names.index(str(verdict.day.table.name)),
+                    )
+                )
+        tables = tuple(fields[name] for name in names)
+        return cls(days=verdicts, tasks=tasks, tables=tables, place=place, owners=owners)
+
+    def groups(self, cores: int) -> list[list[Task]]:
+        """Deal the bundles out, the largest first, each to the group with the fewest bytes."""
+        total = sum(task.size_bytes for task in self.tasks)
+        wanted = max(GROUPS_PER_CORE * cores, total // GROUP_BYTES)
+        heap = [(0, number) for number in range(min(len(self.tasks), wanted))]
+        groups: list[list[Task]] = [[] for _ in heap]
+        for task in sorted(self.tasks, key=lambda task: -task.size_bytes):
+            size, number = heapq.heappop(heap)
+            groups[number].append(task)
+            heapq.heappush(heap, (size + task.size_bytes + 1, number))
+        return groups
+
+    def copy_name(self, ordinal: int) -> tuple[str, str]:
+        """Name the copy of a bundle: bucket and object."""
+        name = self.tasks[ordinal].name.rpartition("/")[2]
+        return self.place.of(self.owners[ordinal].day, f"{ordinal:06}-{name}")
