@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
-from urllib.parse import unquote, urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -100,24 +98,3 @@ def content_type(name: str) -> str:
     and Hadoop would then fail on the suffix (cloud.google.com/storage/docs/transcoding).
     """
     return "application/gzip" if name.endswith(".gz") else "application/json"
-
-
-def open_storage(url: str) -> Storage:
-    """Open `gs://bucket`, a bare bucket name, or `file:///directory`.
-
-    Raises:
-        ValueError: the URL is of another kind.
-        AuthError: there are no credentials.
-    """
-    parts = urlsplit(url)
-    if parts.scheme == "file":
-        from jostler.storage.directory import DirectoryStorage  # noqa: PLC0415 - either is loaded
-
-        if parts.netloc not in {"", "localhost"} or not parts.path.startswith("/"):
-            raise ValueError(f"{url!r} names no absolute directory; write file:///dir")
-        return DirectoryStorage(Path(unquote(parts.path)))
-    if parts.scheme not in {"", "gs"} or (parts.scheme == "gs" and parts.path not in {"", "/"}):
-        raise ValueError(f"{url!r} is neither a bucket name, gs://bucket nor file:///dir")
-    from jostler.storage.gcs import GcsStorage  # noqa: PLC0415 - 48 MiB that a directory never needs
-
-    return GcsStorage(parts.netloc or parts.path)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from loader.bigquery import tables
 from loader.bucket import open_bucket
 from loader.errors import BucketError, LoaderError, SchemaError, WarehouseError
-from loader.plan import due
 from loader.plan.discover import Table, bundles, discover
 from loader.plan.due import Day, Refusal, Status
 from loader.plan.window import EVERYTHING, Window
@@ -127,7 +126,7 @@ class Planner:
             shared[table.view].append(table)
         for view, members in shared.items():
             columns = [(table.name, self.ready[str(table.name)].fields) for table in members]
-            if len({due.schema_digest(fields) for _, fields in columns}) > 1:
+            if len({schema_digest(fields) for _, fields in columns}) > 1:
                 self.problem(str(view), "its tables have different columns: left as it is")
                 continue
             try:
@@ -167,8 +166,8 @@ class Planner:
         with ThreadPoolExecutor(THREADS, thread_name_prefix="list") as pool:
             days = [day for found in pool.map(self.listed, ready) for day in found]
         for day in days:
-            known = self.known.get(day.key, due.UNKNOWN)
-            decision = due.decide(day, known, force=force, max_bad=self._options.max_bad_fraction)
+            known = self.known.get(day.key, UNKNOWN)
+            decision = decide(day, known, force=force, max_bad=self._options.max_bad_fraction)
             if isinstance(decision, Refusal):
                 refusals.append(decision)
             elif decision:
@@ -181,7 +180,7 @@ class Planner:
 
     def listed(self, table: Table) -> list[Day]:
         """List a table's days in its window; none, and a problem told, if that cannot be."""
-        schema = due.schema_digest(table.fields)
+        schema = schema_digest(table.fields)
         problems: list[tuple[str, str]] = []
         try:
             listed = bundles(table, self._windows[str(table.name)], problems)
@@ -195,7 +194,7 @@ class Planner:
                 table=table,
                 date=date,
                 bundles=tuple(found),
-                fingerprint=due.fingerprint(found, schema),
+                fingerprint=fingerprint(found, schema),
             )
             for date, found in listed.items()
         ]
@@ -203,7 +202,7 @@ class Planner:
     def fingerprint_now(self, day: Day) -> str:
         """List one day anew."""
         listed = bundles(day.table, _only(day), [])
-        return due.fingerprint(listed.get(day.date, []), due.schema_digest(day.table.fields))
+        return fingerprint(listed.get(day.date, []), schema_digest(day.table.fields))
 
 
 def _only(day: Day) -> Window:

@@ -1,0 +1,34 @@
+"""Opening the bucket that a URL names.
+
+**Invariant:** the GCS client, 48 MiB that a directory never needs, is imported for GCS alone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from jostler.storage.bucket import Storage
+
+
+def open_storage(url: str) -> Storage:
+    """Open `gs://bucket`, a bare bucket name, or `file:///directory`.
+
+    Raises:
+        ValueError: the URL is of another kind.
+        AuthError: there are no credentials.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        from jostler.storage.directory import DirectoryStorage  # noqa: PLC0415 - either is loaded
+
+        if parts.netloc not in {"", "localhost"} or not parts.path.startswith("/"):
+            raise ValueError(f"{url!r} names no absolute directory; write file:///dir")
+        return DirectoryStorage(Path(unquote(parts.path)))
+    if parts.scheme not in {"", "gs"} or (parts.scheme == "gs" and parts.path not in {"", "/"}):
+        raise ValueError(f"{url!r} is neither a bucket name, gs://bucket nor file:///dir")
+    from jostler.storage.gcs import GcsStorage  # noqa: PLC0415 - 48 MiB that a directory never needs
+
+    return GcsStorage(parts.netloc or parts.path)
