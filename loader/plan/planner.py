@@ -15,7 +15,7 @@ from loader.bigquery import tables
 from loader.bucket import open_bucket
 from loader.errors import BucketError, LoaderError, SchemaError, WarehouseError
 from loader.plan.discover import Table, bundles, discover
-from loader.plan.due import Day, Refusal, Status
+from loader.plan.due import UNKNOWN, Day, Refusal, Status, decide, fingerprint, schema_digest
 from loader.plan.window import EVERYTHING, Window
 
 if TYPE_CHECKING:
