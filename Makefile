@@ -10,7 +10,7 @@ apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
   && apt-get update -qq && apt-get install -qq -y $(1) >/dev/null; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java chromium k8s-tools k8s-check check lint types test format lock image-check demo screenshot bench bench-loader clean
+.PHONY: help setup java chromium k8s-tools k8s-check check lint types test format lock image-check demo screenshot bench bench-loader torture clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -94,6 +94,10 @@ bench: $(READY) ## measure the agent on this machine
 
 bench-loader: java $(READY) ## measure the loader on this machine, beside Spark's JSON reader
 	$(BIN)/python -m bench.loader
+
+MINUTES ?= 30
+torture: $(READY) ## kill agents at random, fill disks, fail the bucket; count everything (MINUTES=30; slow)
+	$(BIN)/python -m tests.torture.agents --minutes $(MINUTES)
 
 clean: ## remove the virtual environment and what tools left
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist *.egg-info

@@ -40,7 +40,7 @@ def test_each_column_is_described_as_the_table_has_it() -> None:
 
 def test_each_event_is_described() -> None:
     """Those of days are made of the status."""
-    trees = [ast.parse(path.read_text()) for path in (ROOT / "loader").glob("*.py")]
+    trees = [ast.parse(path.read_text()) for path in (ROOT / "loader").rglob("*.py")]
     made = {
         str(call.args[0].value)
         for tree in trees
