@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from jostler import build
 from jostler.agent.intake import READ_TRIES, Intake, Rules, Taken
-from jostler.agent.observe.board import Board
 from jostler.agent.observe.reporter import Reporter
+from jostler.agent.observe.snapshot import Now, opened
+from jostler.agent.observe.status import Status
 from jostler.agent.observe.survey import Survey
-from jostler.agent.observe.view import Now, opened
 from jostler.agent.rescans import Rescans
 from jostler.agent.start import await_judges, await_lock, stamp
 from jostler.agent.tally import Tally
@@ -85,7 +85,7 @@ class Agent:
         abort: set to end at once.
 
     Attributes:
-        board: what it shows of itself; for other threads.
+        status: what it shows of itself; for other threads.
     """
 
     def __init__(
@@ -107,8 +107,8 @@ class Agent:
         self._storages: dict[str, Storage] = {}
         self._storages_lock = threading.Lock()
         self.questions = Questions(arrivals.wake)
-        self.board = Board(config, self._why)
-        self._reporter = Reporter(self.board, self.tally)
+        self.status = Status(config, self._why)
+        self._reporter = Reporter(self.status, self.tally)
         self._quit_trying = threading.Event()
         self._tries = Tries(Backoff(), self._quit_trying)
         self._shelf = OpenBundles(
@@ -178,7 +178,7 @@ class Agent:
         )
         self._intake = Intake(rules, self._shelf, self.tally)
         commit = Commit(
-            self._storage, self._journal, config.spool, self._tries, self.board.troubles
+            self._storage, self._journal, config.spool, self._tries, self.status.troubles
         )
         self._uploads = Uploads(
             commit,
@@ -345,13 +345,13 @@ class Agent:
     def _survey(self, intake: Intake) -> None:
         """Let the disk itself say what waits."""
         config = self.config
-        self.board.survey = Survey(
+        self.status.survey = Survey(
             str(config.spool),
             [datatype.name for datatype in config.datatypes],
             lambda name: name.endswith(config.extensions),
             intake.is_held,
         )
-        self.board.survey.start()
+        self.status.survey.start()
 
     def _now(self) -> Now:
         """Say how things are at this moment."""
@@ -377,11 +377,11 @@ class Agent:
         doer = Doer(
             runs=True, holds_back=self._holds_back(), scan=self._rescans.next(time.monotonic())
         )
-        return recall(asked, self._shelf, self._intake, doer, self.board.troubles.fared())
+        return recall(asked, self._shelf, self._intake, doer, self.status.troubles.fared())
 
     def _why(self, name: str) -> dict[str, Any]:
         """Say where a file is; for any thread."""
-        return reply(self.config, self.questions, name, waits_for=self.board.waits_for)
+        return reply(self.config, self.questions, name, waits_for=self.status.waits_for)
 
     def _holds_back(self) -> str:
         """Say why no file is read at the moment; nothing if files are read."""

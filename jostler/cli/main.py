@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from jostler.agent.observe.board import Board
+    from jostler.agent.observe.status import Status
     from jostler.cli.flags import Parsed
     from jostler.config import Config
 
@@ -102,11 +102,11 @@ def _run(config: Config) -> int:
             _stop_after(config.test_interval_s, stop, arrivals.wake)
         agent = Agent(config, tables, arrivals, stop=stop, abort=abort)
         if config.listen:
-            _serve(*config.listen, agent.board)
+            _serve(*config.listen, agent.status)
         return DONE if agent.run() else FAILED
 
 
-def _serve(host: str, port: int, board: Board) -> None:
+def _serve(host: str, port: int, status: Status) -> None:
     """Serve metrics and status until the process ends.
 
     Raises:
@@ -116,7 +116,7 @@ def _serve(host: str, port: int, board: Board) -> None:
     from jostler.agent.observe.server import StatusServer  # noqa: PLC0415 - as above
 
     try:
-        server = StatusServer(host, port, routes(board))
+        server = StatusServer(host, port, routes(status))
     except OSError as exc:
         where = f"{host}:{port}"
         problem = f"-prometheusx.listen-address: cannot listen on {where}: {exc.strerror or exc}"

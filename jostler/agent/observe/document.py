@@ -1,4 +1,4 @@
-"""/status.json: the board as one JSON document; docs/status.md describes it.
+"""/status.json: the status as one JSON document; docs/status.md describes it.
 
 **Invariant:** names and texts from outside are values, made printable here and never markup;
 times are RFC 3339 in UTC or null, sizes bytes, spans seconds.
@@ -18,8 +18,8 @@ from jostler.format.names import REJECTED, display
 from jostler.words import duration, size
 
 if TYPE_CHECKING:
-    from jostler.agent.observe.board import Board
-    from jostler.agent.observe.view import ClosedBundle, OpenBundle, StoredBundle, View
+    from jostler.agent.observe.snapshot import ClosedBundle, OpenBundle, Snapshot, StoredBundle
+    from jostler.agent.observe.status import Status
     from jostler.bundle import Fared, Limits
 
 FORMAT = 1
@@ -29,30 +29,30 @@ CONSOLE = "https://console.cloud.google.com/storage/browser/_details/"
 Json = dict[str, Any]
 
 
-def document(board: Board) -> Json:
+def document(status: Status) -> Json:
     """Return the whole document."""
-    view, fared = board.view, board.troubles.fared()
+    snapshot, fared = status.snapshot, status.troubles.fared()
     return {
         "format": FORMAT,
         "now": instant(time.time()),
-        "agent": _agent(board),
-        "health": _health(board),
-        "uploads": _uploads(board, fared),
-        "watch": _watch(view),
-        "spool": {"free_bytes": board.disk.free_bytes, "size_bytes": board.disk.size_bytes},
+        "agent": _agent(status),
+        "health": _health(status),
+        "uploads": _uploads(status, fared),
+        "watch": _watch(snapshot),
+        "spool": {"free_bytes": status.disk.free_bytes, "size_bytes": status.disk.size_bytes},
         "memory": {
-            "held_bytes": view.now.held_bytes if view.now else 0,
-            "limit_bytes": board.config.memory_max,
+            "held_bytes": snapshot.now.held_bytes if snapshot.now else 0,
+            "limit_bytes": status.config.memory_max,
         },
-        "journal": {"entries": len(view.closed), "replayed": view.tally.replayed},
-        "datatypes": [_datatype(name, board, view, fared) for name in names(board)],
-        "history": _history(view),
+        "journal": {"entries": len(snapshot.closed), "replayed": snapshot.tally.replayed},
+        "datatypes": [_datatype(name, status, snapshot, fared) for name in names(status)],
+        "history": _history(snapshot),
     }
 
 
-def names(board: Board) -> list[str]:
+def names(status: Status) -> list[str]:
     """Return the datatypes that are shown."""
-    return [*(datatype.name for datatype in board.config.datatypes), REJECTED]
+    return [*(datatype.name for datatype in status.config.datatypes), REJECTED]
 
 
 def instant(unix_s: float) -> str | None:
@@ -62,8 +62,8 @@ def instant(unix_s: float) -> str | None:
     return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _agent(board: Board) -> Json:
-    config = board.config
+def _agent(status: Status) -> Json:
+    config = status.config
     return {
         "version": build.version(),
         "commit": build.commit(),
@@ -71,16 +71,16 @@ def _agent(board: Board) -> Json:
         "experiment": config.place.experiment,
         "bucket": config.bucket,
         "mode": str(config.mode),
-        "started": instant(board.started_s),
-        "ready": board.ready,
-        "waits_for": board.waits_for,
-        "heartbeat": instant(board.heartbeat_s()),
+        "started": instant(status.started_s),
+        "ready": status.ready,
+        "waits_for": status.waits_for,
+        "heartbeat": instant(status.heartbeat_s()),
         "local_data_dir": display(str(config.local_data_dir)),
     }
 
 
-def _health(board: Board) -> Json:
-    health = board.health()
+def _health(status: Status) -> Json:
+    health = status.health()
     return {
         "level": str(health.level),
         "since": instant(health.since_s),
@@ -98,12 +98,12 @@ def _health(board: Board) -> Json:
     }
 
 
-def _uploads(board: Board, fared: Fared) -> Json:
+def _uploads(status: Status, fared: Fared) -> Json:
     return {
         "failing": bool(fared.failing_since_s),
         "failing_since": instant(fared.failing_since_s),
-        "pending": len(board.view.closed),
-        "threads": board.config.upload_concurrency,
+        "pending": len(status.snapshot.closed),
+        "threads": status.config.upload_concurrency,
         "errors": [
             {
                 "at": instant(trouble.at_s),
@@ -119,8 +119,8 @@ def _uploads(board: Board, fared: Fared) -> Json:
     }
 
 
-def _watch(view: View) -> Json:
-    now = view.now
+def _watch(snapshot: Snapshot) -> Json:
+    now = snapshot.now
     if not now:
         return {"degraded": "", "scanning": False, "watches": 0, "unwatched": 0, "buffered": 0}
     counts = now.counts
@@ -138,11 +138,11 @@ def _watch(view: View) -> Json:
     }
 
 
-def _datatype(name: str, board: Board, view: View, fared: Fared) -> Json:
-    waiting = board.disk.waiting.get(name, Waiting())
-    limits = board.config.limits
-    opened = view.now.open if view.now else ()
-    refused = view.tally.refused.get(name, ())
+def _datatype(name: str, status: Status, snapshot: Snapshot, fared: Fared) -> Json:
+    waiting = status.disk.waiting.get(name, Waiting())
+    limits = status.config.limits
+    opened = snapshot.now.open if snapshot.now else ()
+    refused = snapshot.tally.refused.get(name, ())
     return {
         "name": name,
         "kind": REJECTED if name == REJECTED else "data",
@@ -151,9 +151,9 @@ def _datatype(name: str, board: Board, view: View, fared: Fared) -> Json:
             "bytes": waiting.bytes,
             "oldest": instant(waiting.oldest_s),
         },
-        "open": [_open(one, limits, view.at_s) for one in opened if one.datatype == name],
-        "uploading": [_closed(one, fared) for one in view.closed if one.datatype == name],
-        "stored": [_stored(one) for one in view.stored.get(name, ())],
+        "open": [_open(one, limits, snapshot.at_s) for one in opened if one.datatype == name],
+        "uploading": [_closed(one, fared) for one in snapshot.closed if one.datatype == name],
+        "stored": [_stored(one) for one in snapshot.stored.get(name, ())],
         "rejected": [
             {
                 "file": one.path,
@@ -164,9 +164,9 @@ def _datatype(name: str, board: Board, view: View, fared: Fared) -> Json:
             }
             for one in refused[: -REJECTED_SHOWN - 1 : -1]
         ],
-        "totals": _totals(name, view),
-        "last_arrival": instant(view.tally.last_arrival_s.get(name, 0.0)),
-        "last_success": instant(view.last_success_s.get(name, 0.0)),
+        "totals": _totals(name, snapshot),
+        "last_arrival": instant(snapshot.tally.last_arrival_s.get(name, 0.0)),
+        "last_success": instant(snapshot.last_success_s.get(name, 0.0)),
     }
 
 
@@ -211,8 +211,8 @@ def _stored(one: StoredBundle) -> Json:
     }
 
 
-def _totals(name: str, view: View) -> Json:
-    tally = view.tally
+def _totals(name: str, snapshot: Snapshot) -> Json:
+    tally = snapshot.tally
 
     def by_reason(counts: dict[tuple[str, str], int]) -> dict[str, int]:
         return {reason: times for (kind, reason), times in counts.items() if kind == name}
@@ -231,11 +231,11 @@ def _totals(name: str, view: View) -> Json:
     }
 
 
-def _history(view: View) -> Json:
-    minutes = view.minutes.minutes
+def _history(snapshot: Snapshot) -> Json:
+    minutes = snapshot.minutes.minutes
     return {
         "step_s": STEP_S,
-        "end": instant(view.minutes.end_s),
+        "end": instant(snapshot.minutes.end_s),
         "arrived": [minute.arrived for minute in minutes],
         "archived": [minute.archived for minute in minutes],
         "bytes": [minute.file_bytes for minute in minutes],

@@ -1,4 +1,4 @@
-"""The doctor: what is wrong, since when, and what to do, in words.
+"""The health checks: what is wrong, since when, and what to do, in words.
 
 **Invariant:** a problem has one of the codes below, and a section of that name in docs/runbook.md;
 that the bucket is down never makes the agent itself unwell.
@@ -18,8 +18,8 @@ from jostler.words import duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from jostler.agent.observe.snapshot import Snapshot
     from jostler.agent.observe.survey import Surveyed
-    from jostler.agent.observe.view import View
     from jostler.bundle import Fared
     from jostler.config import Config
 
@@ -62,13 +62,13 @@ class Health:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the doctor looks at.
+    """What the health checks look at.
 
     Attributes:
         now_s: Unix time.
         still_s: seconds since the loop last turned.
         waits_for: what a starting agent waits for; empty once it takes files.
-        view: of the agent.
+        snapshot: of the agent.
         fared: how commits fare.
         disk: the survey.
     """
@@ -76,12 +76,12 @@ class Facts:
     now_s: float
     still_s: float
     waits_for: str
-    view: View
+    snapshot: Snapshot
     fared: Fared
     disk: Surveyed
 
 
-class Doctor:
+class HealthChecks:
     """Finds problems, and remembers since when each is there; any thread may ask.
 
     Args:
@@ -188,7 +188,7 @@ def _disk(facts: Facts) -> Iterator[Problem]:
 
 
 def _memory(facts: Facts) -> Iterator[Problem]:
-    now = facts.view.now
+    now = facts.snapshot.now
     if now and now.holds_back.startswith("memory") and not facts.fared.failing_since_s:
         yield Problem(
             code="memory_full",
@@ -200,7 +200,7 @@ def _memory(facts: Facts) -> Iterator[Problem]:
 
 
 def _watch(facts: Facts) -> Iterator[Problem]:
-    now = facts.view.now
+    now = facts.snapshot.now
     if now and now.degraded:
         yield Problem(
             code="watch_degraded",
@@ -209,18 +209,18 @@ def _watch(facts: Facts) -> Iterator[Problem]:
             text=f"Files are found by scans, not by events: {now.degraded}",
             hint="They are taken, only later. Raise fs.inotify limits, or use a local file system.",
         )
-    if now and facts.now_s - facts.view.overflow_s < HOUR_S:
+    if now and facts.now_s - facts.snapshot.overflow_s < HOUR_S:
         yield Problem(
             code="overflow",
             level=Level.ATTENTION,
-            since_s=facts.view.overflow_s,
+            since_s=facts.snapshot.overflow_s,
             text="The kernel's queue of events ran over within the last hour",
             hint="A scan found what was dropped. If it recurs, give the agent more CPU.",
         )
 
 
 def _files(facts: Facts) -> Iterator[Problem]:
-    kept = facts.view.tally.refused.values()
+    kept = facts.snapshot.tally.refused.values()
     recent = sorted(
         (r for refused in kept for r in refused if facts.now_s - r.at_s < HOUR_S),
         key=lambda refused: refused.at_s,
@@ -235,7 +235,7 @@ def _files(facts: Facts) -> Iterator[Problem]:
             f"hour, the last one for {recent[-1].reason}",
             hint="Tell whoever writes them; reasons stand below and in rejected1.",
         )
-    now = facts.view.now
+    now = facts.snapshot.now
     if now and now.undeletable_bundles:
         yield Problem(
             code="undeletable",
@@ -273,7 +273,7 @@ def _headline(worst: Problem, facts: Facts) -> str:
 
 
 def _well(facts: Facts) -> str:
-    last_s = max(facts.view.last_success_s.values(), default=0.0)
+    last_s = max(facts.snapshot.last_success_s.values(), default=0.0)
     if not last_s:
         return "All is well; no bundle had to be stored yet."
     return (

@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 
 from jostler import build
 from jostler.agent.intake import REASONS
-from jostler.agent.observe.view import Times
+from jostler.agent.observe.snapshot import Times
 from jostler.bundle import SealReason
 from jostler.format.names import INDEX, REJECTED
 from jostler.watchdir import ScanReason
@@ -27,8 +27,8 @@ from jostler.watchdir import ScanReason
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from jostler.agent.observe.board import Board
-    from jostler.agent.observe.view import View
+    from jostler.agent.observe.snapshot import Snapshot
+    from jostler.agent.observe.status import Status
 
 Values = dict[tuple[str, ...], float]
 FAILURES = ("AuthError", "ConflictError", "OSError", "QuotaError", "RefusedError", "TransientError")
@@ -41,64 +41,66 @@ class Row(NamedTuple):
     name: str
     help: str
     labels: tuple[str, ...]
-    values: Callable[[Board, View], Values]
+    values: Callable[[Status, Snapshot], Values]
 
 
-def _by_datatype(pick: Callable[[View], Mapping[str, float]]) -> Callable[[Board, View], Values]:
-    def values(board: Board, view: View) -> Values:
-        found = pick(view)
-        return {(name,): found.get(name, 0) for name in _names(board)}
+def _by_datatype(
+    pick: Callable[[Snapshot], Mapping[str, float]],
+) -> Callable[[Status, Snapshot], Values]:
+    def values(status: Status, snapshot: Snapshot) -> Values:
+        found = pick(snapshot)
+        return {(name,): found.get(name, 0) for name in _names(status)}
 
     return values
 
 
 def _by_reason(
-    reasons: Iterable[str], pick: Callable[[View], Mapping[tuple[str, str], float]]
-) -> Callable[[Board, View], Values]:
-    def values(board: Board, view: View) -> Values:
-        made: Values = {(name, str(r)): 0 for name in _names(board) for r in reasons}
-        return made | {key: value for key, value in pick(view).items() if key[1]}
+    reasons: Iterable[str], pick: Callable[[Snapshot], Mapping[tuple[str, str], float]]
+) -> Callable[[Status, Snapshot], Values]:
+    def values(status: Status, snapshot: Snapshot) -> Values:
+        made: Values = {(name, str(r)): 0 for name in _names(status) for r in reasons}
+        return made | {key: value for key, value in pick(snapshot).items() if key[1]}
 
     return values
 
 
-def _one(pick: Callable[[Board, View], float]) -> Callable[[Board, View], Values]:
-    return lambda board, view: {(): pick(board, view)}
+def _one(pick: Callable[[Status, Snapshot], float]) -> Callable[[Status, Snapshot], Values]:
+    return lambda status, snapshot: {(): pick(status, snapshot)}
 
 
-def _names(board: Board) -> list[str]:
-    return [*(datatype.name for datatype in board.config.datatypes), REJECTED]
+def _names(status: Status) -> list[str]:
+    return [*(datatype.name for datatype in status.config.datatypes), REJECTED]
 
 
-def _open_sums(pick: Callable[[int], int]) -> Callable[[View], Mapping[str, float]]:
-    def sums(view: View) -> Mapping[str, float]:
+def _open_sums(pick: Callable[[int], int]) -> Callable[[Snapshot], Mapping[str, float]]:
+    def sums(snapshot: Snapshot) -> Mapping[str, float]:
         found: dict[str, float] = {}
-        for one in view.now.open if view.now else ():
+        for one in snapshot.now.open if snapshot.now else ():
             found[one.datatype] = found.get(one.datatype, 0) + pick(one.held_bytes)
         return found
 
     return sums
 
 
-def _scans(_board: Board, view: View) -> Values:
-    scans = view.now.counts.scans if view.now else {}
+def _scans(_status: Status, snapshot: Snapshot) -> Values:
+    scans = snapshot.now.counts.scans if snapshot.now else {}
     return {(str(reason),): scans.get(reason, 0) for reason in ScanReason}
 
 
-def _ignored(board: Board, view: View) -> Values:
-    made: Values = {(name, reason): 0 for name in _names(board) for reason in IGNORED}
-    prefix = f"{board.config.spool}/"
-    for (root, reason), times in (view.now.counts.ignored if view.now else {}).items():
+def _ignored(status: Status, snapshot: Snapshot) -> Values:
+    made: Values = {(name, reason): 0 for name in _names(status) for reason in IGNORED}
+    prefix = f"{status.config.spool}/"
+    for (root, reason), times in (snapshot.now.counts.ignored if snapshot.now else {}).items():
         key = (root.removeprefix(prefix), reason)
         if key in made:
             made[key] = times
     return made
 
 
-def _waiting(pick: str) -> Callable[[Board, View], Values]:
-    def values(board: Board, _view: View) -> Values:
-        found = board.disk.waiting
-        return {(n,): getattr(found[n], pick) if n in found else 0 for n in _names(board)}
+def _waiting(pick: str) -> Callable[[Status, Snapshot], Values]:
+    def values(status: Status, _view: Snapshot) -> Values:
+        found = status.disk.waiting
+        return {(n,): getattr(found[n], pick) if n in found else 0 for n in _names(status)}
 
     return values
 
@@ -183,14 +185,16 @@ COUNTERS = (
         "jostler_upload_attempts",
         "Steps of commits tried: requests to the bucket, writes to the journal.",
         BY_DATATYPE,
-        lambda board, view: _by_datatype(lambda _: board.troubles.fared().attempts)(board, view),
+        lambda status, snapshot: _by_datatype(lambda _: status.troubles.fared().attempts)(
+            status, snapshot
+        ),
     ),
     Row(
         "jostler_upload_failures",
         "Of these, those that failed and are tried again.",
         ("datatype", "class"),
-        lambda board, view: _by_reason(FAILURES, lambda _: board.troubles.fared().failures)(
-            board, view
+        lambda status, snapshot: _by_reason(FAILURES, lambda _: status.troubles.fared().failures)(
+            status, snapshot
         ),
     ),
     Row(
@@ -327,7 +331,7 @@ GAUGES = (
         "jostler_build_info",
         "1; version and commit are in the labels.",
         ("version", "commit"),
-        lambda _board, _view: {(build.version(), build.commit()): 1},
+        lambda _status, _view: {(build.version(), build.commit()): 1},
     ),
 )
 
@@ -344,33 +348,33 @@ HISTOGRAMS: tuple[tuple[str, str, str], ...] = (
 
 
 class AgentCollector(Collector):
-    """Makes the metrics of what the board shows when it is asked."""
+    """Makes the metrics of what the status shows when it is asked."""
 
-    def __init__(self, board: Board) -> None:
-        self._board = board
+    def __init__(self, status: Status) -> None:
+        self._status = status
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric."""
-        board, view = self._board, self._board.view
+        status, snapshot = self._status, self._status.snapshot
         for family, rows in ((CounterMetricFamily, COUNTERS), (GaugeMetricFamily, GAUGES)):
             for row in rows:
                 metric = family(row.name, row.help, labels=row.labels)
-                for labels, value in row.values(board, view).items():
+                for labels, value in row.values(status, snapshot).items():
                     metric.add_metric(labels, value)
                 yield metric
         for name, text, which in HISTOGRAMS:
             histogram = HistogramMetricFamily(name, text, labels=BY_DATATYPE)
-            for datatype in [*_names(board), *([INDEX] if which == BYTES else [])]:
-                times = view.times.get(datatype) or Times()
+            for datatype in [*_names(status), *([INDEX] if which == BYTES else [])]:
+                times = snapshot.times.get(datatype) or Times()
                 values = getattr(times, which)
                 histogram.add_metric([datatype], values.buckets(), values.sum)
             yield histogram
 
 
-def registry(board: Board) -> CollectorRegistry:
+def registry(status: Status) -> CollectorRegistry:
     """Return a registry of the agent's metrics and the process's."""
     made = CollectorRegistry()
-    made.register(AgentCollector(board))
+    made.register(AgentCollector(status))
     ProcessCollector(registry=made)
     return made
 

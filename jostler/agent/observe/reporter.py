@@ -1,6 +1,6 @@
-"""The reporter: the agent's thread tells it what happens, and it keeps the board up to date.
+"""The reporter: the agent's thread calls it on each change, and it updates the status.
 
-**Invariant:** nothing is done per file; a view is made at most once a second.
+**Invariant:** nothing is done per file; a snapshot is made at most once a second.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from jostler.agent.observe.history import History, Totals
-from jostler.agent.observe.view import ClosedBundle, Now, StoredBundle, Times, View
+from jostler.agent.observe.snapshot import ClosedBundle, Now, Snapshot, StoredBundle, Times
 from jostler.format.names import INDEX, REJECTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jostler.agent.observe.board import Board
+    from jostler.agent.observe.status import Status
     from jostler.agent.tally import Tally
     from jostler.bundle import Bundle, Record, Stored
 
@@ -29,14 +29,14 @@ class Reporter:
     """Belongs to the agent's thread.
 
     Args:
-        board: where to show it.
+        status: where to show it.
         tally: the agent's counts.
     """
 
-    def __init__(self, board: Board, tally: Tally) -> None:
-        self._board = board
+    def __init__(self, status: Status, tally: Tally) -> None:
+        self._status = status
         self._tally = tally
-        names = [*(datatype.name for datatype in board.config.datatypes), REJECTED]
+        names = [*(datatype.name for datatype in status.config.datatypes), REJECTED]
         self._times = {name: Times() for name in (*names, INDEX)}
         self._stored: dict[str, deque[StoredBundle]] = {
             name: deque(maxlen=STORED_KEPT) for name in names
@@ -50,12 +50,12 @@ class Reporter:
 
     def waits_for(self, what: str) -> None:
         """Learn what a starting agent waits for; nothing once it takes files."""
-        self._board.beat_s = time.monotonic()
-        self._board.waits_for = what
+        self._status.beat_s = time.monotonic()
+        self._status.waits_for = what
 
     def beat(self) -> None:
         """Learn that the agent, which waits for something, is alive."""
-        self._board.beat_s = time.monotonic()
+        self._status.beat_s = time.monotonic()
 
     def sealed(self, bundle: Bundle) -> None:
         """Learn that a bundle is on its way."""
@@ -87,7 +87,7 @@ class Reporter:
         """Learn that a bundle is durable."""
         name, now_s = stored.record.header.name, time.time()
         self._closed.pop(str(name), None)
-        self._board.troubles.forget(str(name))
+        self._status.troubles.forget(str(name))
         entries = stored.record.attempts[-1].entries
         datatype = name.datatype
         if datatype not in self._times:  # of an earlier process, with another configuration
@@ -116,12 +116,12 @@ class Reporter:
     def given_up(self, name: str) -> None:
         """Learn that a bundle's files were given back."""
         self._closed.pop(name, None)
-        self._board.troubles.forget(name)
+        self._status.troubles.forget(name)
 
     def turned(self, now: Callable[[], Now]) -> None:
-        """Learn that the loop turned; show what is, if the last view is a second old."""
+        """Learn that the loop turned; show what is, if the last snapshot is a second old."""
         now_s = time.monotonic()
-        self._board.beat_s = now_s
+        self._status.beat_s = now_s
         if now_s >= self._due_s:
             self._due_s = now_s + EVERY_S
             self._show(now_s, now())
@@ -130,9 +130,9 @@ class Reporter:
         wall_s = time.time()
         if now.counts.overflows > self._overflows:
             self._overflows, self._overflow_s = now.counts.overflows, wall_s
-        disk = self._board.disk
+        disk = self._status.disk
         backlog = sum(w.files for w in disk.waiting.values()) if disk.at_s else None
-        self._board.view = View(
+        self._status.snapshot = Snapshot(
             at_s=wall_s,
             now=now,
             tally=self._tally.copy(),
@@ -143,7 +143,7 @@ class Reporter:
             overflow_s=self._overflow_s,
             minutes=self._history.note(now_s, wall_s, self._totals(), backlog),
         )
-        self._board.health()  # so that it knows since when
+        self._status.health()  # so that it knows since when
 
     def _totals(self) -> Totals:
         tally = self._tally

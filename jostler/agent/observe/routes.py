@@ -17,8 +17,8 @@ from jostler.agent.observe.server import TEXT, Reply
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jostler.agent.observe.board import Board
     from jostler.agent.observe.server import Routes
+    from jostler.agent.observe.status import Status
 
 JSON = "application/json"
 EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
@@ -26,32 +26,32 @@ STILL_MAX_S = 120.0
 """For so long the loop may not turn before it counts as stuck; its longest step takes seconds."""
 
 
-def routes(board: Board) -> Routes:
-    """Return the routes over one agent's board."""
+def routes(status: Status) -> Routes:
+    """Return the routes over one agent's status."""
     return {
-        "/": lambda _: _page(board),
-        "/healthz": lambda _: _healthz(board),
+        "/": lambda _: _page(status),
+        "/healthz": lambda _: _healthz(status),
         "/startupz": lambda _: _probe(ok=True, text="started: what is written now is noticed"),
         "/readyz": lambda _: _probe(
-            ok=board.ready, text="the first scan is over" if board.ready else "not yet scanned"
+            ok=status.ready, text="the first scan is over" if status.ready else "not yet scanned"
         ),
-        "/metrics": _Metrics(board).answer,
-        "/status.json": lambda _: _json(document(board)),
-        "/why.json": lambda query: _why(board, query),
+        "/metrics": _Metrics(status).answer,
+        "/status.json": lambda _: _json(document(status)),
+        "/why.json": lambda query: _why(status, query),
     }
 
 
-def _page(board: Board) -> Reply:
+def _page(status: Status) -> Reply:
     from jostler.agent.observe import page  # noqa: PLC0415 - nobody pays for it who does not look
 
-    body = page.render(document(board))
+    body = page.render(document(status))
     return Reply(body, page.CONTENT_TYPE, policy=page.CONTENT_SECURITY_POLICY)
 
 
-def _healthz(board: Board) -> Reply:
-    if board.waits_for:
-        return _probe(ok=True, text=f"waits for {board.waits_for}")
-    still_s = board.still_s()
+def _healthz(status: Status) -> Reply:
+    if status.waits_for:
+        return _probe(ok=True, text=f"waits for {status.waits_for}")
+    still_s = status.still_s()
     return _probe(ok=still_s < STILL_MAX_S, text=f"the loop turned {still_s:.0f} s ago")
 
 
@@ -64,9 +64,9 @@ def _json(value: dict[str, Any], status: HTTPStatus = HTTPStatus.OK) -> Reply:
     return Reply(json.dumps(value).encode(), JSON, status)
 
 
-def _why(board: Board, query: Mapping[str, str]) -> Reply:
+def _why(status: Status, query: Mapping[str, str]) -> Reply:
     try:
-        return _json(board.why(query.get("name", "")))
+        return _json(status.why(query.get("name", "")))
     except ValueError as exc:
         return _json({"error": str(exc)}, HTTPStatus.BAD_REQUEST)
 
@@ -74,8 +74,8 @@ def _why(board: Board, query: Mapping[str, str]) -> Reply:
 class _Metrics:
     """Makes the registry at the first scrape: nobody pays for it who does not scrape."""
 
-    def __init__(self, board: Board) -> None:
-        self._board = board
+    def __init__(self, status: Status) -> None:
+        self._status = status
         self._lock = threading.Lock()
         self._registry: Any = None
 
@@ -83,5 +83,5 @@ class _Metrics:
         from jostler.agent.observe import metrics  # noqa: PLC0415 - as above
 
         with self._lock:
-            self._registry = self._registry or metrics.registry(self._board)
+            self._registry = self._registry or metrics.registry(self._status)
             return Reply(metrics.exposition(self._registry), EXPOSITION)

@@ -1,4 +1,4 @@
-"""What the agent's thread shows of itself, once a second: values that nobody changes any more.
+"""The snapshot that the agent's thread makes of itself once a second: values that never change.
 
 **Invariant:** nothing here refers to anything that the agent goes on changing, so that any thread
 may read it for as long as it likes.  Times are Unix seconds, 0 for never; sizes are bytes.
@@ -117,7 +117,7 @@ class Now:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class Snapshot:
     """Everything, as of `at_s`.
 
     Attributes:

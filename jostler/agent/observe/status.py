@@ -1,6 +1,6 @@
-"""The board: where the agent's thread pins what it shows, and other threads read it.
+"""What other threads may read of a running agent: the last snapshot, uploads, disk, health.
 
-**Invariant:** the agent writes whole values and never waits for a reader; a reader never touches
+**Invariant:** the agent replaces whole values and never waits for a reader; a reader never touches
 the agent.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from jostler.agent.observe.health import Doctor, Facts, Health
+from jostler.agent.observe.health import Facts, Health, HealthChecks
 from jostler.agent.observe.history import Minutes
+from jostler.agent.observe.snapshot import Snapshot
 from jostler.agent.observe.survey import Survey, Surveyed
-from jostler.agent.observe.view import View
 from jostler.bundle import UploadStats
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from jostler.config import Config
 
 
-class Board:
-    """What is known of one agent.
+class Status:
+    """The current state of one agent, for the server's threads.
 
     Args:
         config: of the agent.
@@ -31,7 +31,7 @@ class Board:
         started_s: Unix time.
         beat_s: monotonic seconds at which the loop last turned, or a wait began.
         waits_for: what a starting agent waits for, in words; empty once it takes files.
-        view: the last one.
+        snapshot: the last one.
         troubles: how commits fare; any thread reports.
         survey: of the disk; None until files are taken.
         why: answers where a file is.
@@ -42,11 +42,11 @@ class Board:
         self.started_s = time.time()
         self.beat_s = time.monotonic()
         self.waits_for = "its start"
-        self.view = View(at_s=self.started_s, minutes=Minutes(self.started_s))
+        self.snapshot = Snapshot(at_s=self.started_s, minutes=Minutes(self.started_s))
         self.troubles = UploadStats()
         self.survey: Survey | None = None
         self.why = why
-        self._doctor = Doctor(config)
+        self._checks = HealthChecks(config)
 
     @property
     def disk(self) -> Surveyed:
@@ -56,7 +56,7 @@ class Board:
     @property
     def ready(self) -> bool:
         """Whether the first scan is over."""
-        return bool(self.view.now and self.view.now.scanned)
+        return bool(self.snapshot.now and self.snapshot.now.scanned)
 
     def still_s(self) -> float:
         """Return the seconds since the loop last turned."""
@@ -68,12 +68,12 @@ class Board:
 
     def health(self) -> Health:
         """Say how the agent is."""
-        return self._doctor.examine(
+        return self._checks.examine(
             Facts(
                 now_s=time.time(),
                 still_s=self.still_s(),
                 waits_for=self.waits_for,
-                view=self.view,
+                snapshot=self.snapshot,
                 fared=self.troubles.fared(),
                 disk=self.disk,
             )
