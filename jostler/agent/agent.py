@@ -68,10 +68,10 @@ LATER_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """A job to hand to the uploads again; monotonic seconds."""
+    """A job to carry out again; monotonic seconds."""
 
     due_s: float
-    job: Bundle | Record
+    job: Bundle | Record | Cleanup
 
 
 class Agent:
@@ -321,7 +321,10 @@ class Agent:
         if due:
             self._later = [later for later in self._later if later.due_s > now_s]
             for later in due:
-                self._put(later.job)
+                if isinstance(later.job, Cleanup):
+                    self._sweeps.append(later.job)
+                else:
+                    self._put(later.job)
         self._rescans.ask_due(now_s, self._intake)
 
     def _upload(self, bundle: Bundle) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -63,7 +63,8 @@ class Outcome:
         again: paths whose file is still there and not stored as it now is.
         kept: paths of files whose bytes could not be stored whole, with the state they were
             rejected in; they stay on disk.
-        undeletable: the entry whose files could not all be unlinked; sweep again later.
+        undeletable: goes on with the files that could not be unlinked, and only these; to be
+            carried out later.
         seconds: from the start of the commit to its end.
     """
 
@@ -74,7 +75,7 @@ class Outcome:
     gone: frozenset[str] = frozenset()
     again: frozenset[str] = frozenset()
     kept: dict[str, FileState] = field(default_factory=dict)
-    undeletable: Record | None = None
+    undeletable: Cleanup | None = None
     seconds: float = 0.0
 
 
@@ -86,17 +87,28 @@ class Cleanup:
         spool: the experiment's directory, to which the entries' paths are relative.
         journal: that holds the entry.
         every_minute: lets repeating messages through.
+        only: paths to look at, if not all: the caller was told of the others' end before, and
+            may have taken what lies there now.
     """
 
     def __init__(
-        self, stored: Stored, spool: Path, journal: Journal, every_minute: EveryMinute
+        self,
+        stored: Stored,
+        spool: Path,
+        journal: Journal,
+        every_minute: EveryMinute,
+        *,
+        only: frozenset[str] | None = None,
     ) -> None:
         self._every_minute = every_minute
         self._stored = stored
-        self._spool = f"{spool}/"
+        self._spool = spool
+        self._prefix = f"{spool}/"
         self._journal = journal
         (self._winner,) = stored.record.attempts
-        self._entries = iter(self._winner.entries)
+        entries = self._winner.entries
+        self._most = len(entries) if only is None else len(only)
+        self._entries = (entry for entry in entries if only is None or entry.path in only)
         self._gone: set[str] = set()
         self._changed: set[str] = set()
         self._kept: dict[str, FileState] = {}
@@ -111,10 +123,10 @@ class Cleanup:
         for entry in islice(self._entries, most):
             self._look_at(entry)
         done = len(self._gone) + len(self._changed) + len(self._kept) + len(self._failed)
-        return None if done < len(self._winner.entries) else self._finish()
+        return None if done < self._most else self._finish()
 
     def _look_at(self, entry: Entry) -> None:
-        path = self._spool + entry.path
+        path = self._prefix + entry.path
         if not entry.hash:
             self._kept[entry.path] = entry.state
             return
@@ -154,8 +166,17 @@ class Cleanup:
             gone=frozenset(self._gone),
             again=frozenset(self._changed) | self._stored.left,
             kept=self._kept,
-            undeletable=record if self._failed else None,
+            undeletable=self._rest() if self._failed else None,
             seconds=seconds,
+        )
+
+    def _rest(self) -> Cleanup:
+        return Cleanup(
+            replace(self._stored, left=frozenset()),
+            self._spool,
+            self._journal,
+            self._every_minute,
+            only=frozenset(self._failed),
         )
 
     def _say_undeletable(self) -> None:

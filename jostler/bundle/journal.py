@@ -125,14 +125,20 @@ class Journal:
             self._sync()
 
     def mark_stored(self, record: Record) -> Record:
-        """Say that data and index are durable.
+        """Say that data and index are durable.  A call that failed can be repeated.
 
         Raises:
-            OSError: it could not be said; the entry is as it was.
+            OSError: it is not certain to survive a crash.
         """
         stored = replace(record, stored=True)
         with self._room():
-            self._path(record).rename(self._path(stored))
+            try:
+                self._path(record).rename(self._path(stored))
+            except FileNotFoundError:
+                # An earlier call renamed the entry and then could not sync the directory; or
+                # somebody removed the entry, and its files are still to be unlinked.
+                if not self._path(stored).exists():
+                    self.write(stored)
             self._sync()
         return stored
 

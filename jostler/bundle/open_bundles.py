@@ -128,10 +128,11 @@ class OpenBundles:
         row = bundle.row(display(entry.filename), raw)
         if len(row) > self._limits.max_bytes and not rejection:
             return Put.TOO_BIG
-        reason = self._limits.reason_to_seal(
-            bundle.size_bytes, len(row), self._monotonic_s() - bundle.opened_s
-        )
-        if reason:
+        age_s = self._monotonic_s() - bundle.opened_s
+        reason = self._limits.reason_to_seal(bundle.size_bytes, len(row), age_s)
+        # A bundle that has just been opened is not yet among the open ones, and takes its first
+        # row even if the process stood still for longer than the age since it read the clock.
+        if reason and key in self._open:
             self._seal(key, reason)
             bundle = self._new(datatype, day)
             row = bundle.row(display(entry.filename), raw)

@@ -245,3 +245,22 @@ def test_a_journal_entry_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 def _plain(record: Record) -> object:
     attempts = [(a.upload_id, list(a.entries), a.blocks) for a in record.attempts]
     return record.header, attempts, record.rejections, record.stored
+
+
+def test_a_bundle_that_is_as_old_as_its_limit_when_it_is_opened_takes_its_row() -> None:
+    """With a short -bundle-age-max the clock may pass it between opening and adding."""
+    sealed: list[Bundle] = []
+    clock = Clock()
+    held = OpenBundles(
+        STAMP,
+        Limits(max_bytes=10_000, max_age_s=0.0),
+        memory_max=10**9,
+        sealed=sealed.append,
+        monotonic_s=clock.monotonic_s,
+        now=clock.now,
+    )
+    assert held.add("foo1", DAY, entry(1, b"{}"), b"{}") is Put.ADDED
+    assert held.add("foo1", DAY, entry(2, b"{}"), b"{}") is Put.ADDED
+    held.seal_all(SealReason.SHUTDOWN)
+
+    assert [len(bundle.attempt.entries) for bundle in sealed] == [1, 1]

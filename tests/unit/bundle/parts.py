@@ -1,0 +1,49 @@
+"""Bundles for the tests of what is done with them."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+from jostler.bundle import (
+    Archiver,
+    Bundle,
+    Entry,
+    FileState,
+    Header,
+    OpenBundle,
+    Record,
+    content_hash,
+)
+from jostler.format.names import BundleName, Day, Kind, Place
+
+PLACE = Place(data_dir="autoload/v1", organization="", experiment="exp")
+DAY = Day(date(2026, 1, 2))
+
+
+def header(bucket: str = "gs://bkt", datatype: str = "foo1", microsecond: int = 0) -> Header:
+    name = BundleName(
+        place=PLACE,
+        datatype=datatype,
+        day=DAY,
+        created=datetime(2026, 1, 2, 3, 4, 5, microsecond, tzinfo=UTC),
+        node="node1",
+        kind=Kind.DATA,
+    )
+    archiver = Archiver(version="jostler@1.2.3", commit="abc")
+    return Header(name=name, bucket=bucket, archiver=archiver, level=2)
+
+
+def bundle_of(files: int, head: Header | None = None) -> Bundle:
+    """Make a sealed bundle of some files that need not exist."""
+    opened = OpenBundle(head or header(), opened_s=0.0)
+    for number in range(files):
+        raw = b'{"UUID":"%d"}' % number
+        state = FileState(number, len(raw), 1, 1)
+        path = f"foo1/2026/01/02/m{number}.json"
+        entry = Entry(path, state, 10**15, content_hash(raw))
+        opened.add(entry, opened.row(entry.filename, raw))
+    return opened.seal()
+
+
+def record_of(files: int, head: Header | None = None) -> Record:
+    return Record.of(bundle_of(files, head))
