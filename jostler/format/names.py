@@ -24,6 +24,7 @@ BUNDLE_SUFFIX = ".jsonl.gz"
 _TIMESTAMP = "%Y%m%dT%H%M%S.%fZ"
 _TIMESTAMP_RE = re.compile(r"\d{8}T\d{6}\.\d{6}Z", re.ASCII)
 _WORD_RE = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
+_ARCHIVED_RE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*", re.ASCII)
 _EXPERIMENT_RE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*", re.ASCII)
 _ORGANIZATION_RE = re.compile(r"[a-z0-9]+", re.ASCII)
 _NODE_RE = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
@@ -60,7 +61,7 @@ class Kind(StrEnum):
 
 
 def check_datatype(text: str) -> str:
-    """Return `text` if it can name a datatype: letters, digits and underscores.
+    """Return `text` if it can name a new datatype: letters, digits and underscores.
 
     A dash would make an index bundle's name ambiguous.
 
@@ -69,6 +70,19 @@ def check_datatype(text: str) -> str:
     """
     if not _WORD_RE.fullmatch(text):
         raise ValueError(f"{text!r} is not a datatype name ([A-Za-z0-9_]+)")
+    return text
+
+
+def check_archived_datatype(text: str) -> str:
+    """Return `text` if a datatype of an archive may be called so: as a new one, or with dashes.
+
+    The Go agent takes names with dashes, so archives hold them.
+
+    Raises:
+        ValueError: it may not.
+    """
+    if not _ARCHIVED_RE.fullmatch(text):
+        raise ValueError(f"{text!r} is not a datatype name ([A-Za-z0-9_-]+)")
     return text
 
 
@@ -231,7 +245,8 @@ class Place:
 
     def table_schema(self, datatype: str) -> str:
         """Name the object that holds the table schema of a datatype, for all organizations."""
-        return f"{self.data_dir}/tables/{self.experiment}/{check_datatype(datatype)}{SCHEMA_SUFFIX}"
+        name = check_archived_datatype(datatype)
+        return f"{self.data_dir}/tables/{self.experiment}/{name}{SCHEMA_SUFFIX}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +255,9 @@ class BundleName:
 
     Attributes:
         place: the experiment's place in the bucket.
-        datatype: of the files that the bundle holds or, for an index, tells of.
+        datatype: of the files that the bundle holds or, for an index, tells of.  In an index's
+            name nothing ends a datatype but a dash: of one with dashes, this is the first word,
+            and `node` begins with the rest.
         day: the directory the files were found in, never the clock.
         created: when the bundle was opened; aware, microseconds.
         node: `<machine>-<site>` of M-Lab or another node's safe name.
@@ -261,6 +278,12 @@ class BundleName:
             f"-{self.datatype}-{self.node}-{self.place.experiment}-{self.kind}{BUNDLE_SUFFIX}"
         )
 
+    @property
+    def pair(self) -> str:
+        """What a data bundle and its index have in common, and no other bundle has."""
+        created = format_timestamp(self.created)
+        return f"{self.place.root} {self.day.path} {created}-{self.datatype}-{self.node}"
+
     @classmethod
     def parse(cls, name: str) -> BundleName:
         """Take an object's name apart.
@@ -276,11 +299,12 @@ class BundleName:
         )
         timestamp, _, rest = found["base"].partition("-")
         kind = Kind.INDEX if found["folder"] == INDEX else Kind.DATA
-        datatype, _, rest = rest.partition("-")
+        datatype = rest.partition("-")[0] if kind is Kind.INDEX else found["folder"]
+        rest = rest.removeprefix(f"{datatype}-")
         node = rest.removesuffix(f"-{place.experiment}-{kind}")
         parsed = cls(
             place=place,
-            datatype=check_datatype(datatype),
+            datatype=check_archived_datatype(datatype),
             day=Day.parse(found["day"]),
             created=parse_timestamp(timestamp),
             node=node,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostler.format.bigquery_names import Naming
-from jostler.format.names import Day, check_datatype, check_experiment
+from jostler.format.names import Day, check_archived_datatype, check_experiment
 from loader.errors import UsageError
 from loader.plan.window import FIRST, LAST, Period, Window, of_period
 
@@ -172,7 +172,7 @@ class _Values:
             bucket=buckets,
             api=("v1", "v2") if api == "all" else (str(api),),
             experiment=frozenset(self._many("experiment", check_experiment)),
-            datatype=frozenset(self._many("datatype", check_datatype)),
+            datatype=frozenset(self._many("datatype", check_archived_datatype)),
             window=self._window(today),
             project=str(project),
             view_project=self._text("view-project") or str(project),

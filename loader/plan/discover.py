@@ -22,7 +22,7 @@ from jostler.format.names import (
     Day,
     Kind,
     Place,
-    check_datatype,
+    check_archived_datatype,
 )
 from jostler.schema import (
     INDEX1_FIELDS,
@@ -201,7 +201,7 @@ def _schemas(
     for (organization, experiment, datatype), name in sorted(chosen.items()):
         try:
             place = Place(data_dir=data_dir, organization=organization, experiment=experiment)
-            yield place, check_datatype(datatype), name
+            yield place, check_archived_datatype(datatype), name
         except ValueError as exc:
             problems.append((f"{bucket.url}/{name}", str(exc)))
 
@@ -250,7 +250,7 @@ def bundles(
                     size_bytes=entry.size_bytes,
                     created=name.created,
                     node=name.node,
-                    pair=f"{name.place.root}/{name.datatype} {name.created} {name.node}",
+                    pair=name.pair,
                 )
             )
     return {

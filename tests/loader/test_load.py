@@ -153,6 +153,17 @@ def test_bundles_of_the_go_agent_load_and_are_known_for_the_same_files(world: Wo
     assert found[0]["archiver"]["Filename"] == "2026/01/02/m2.json"
 
 
+def test_a_datatype_with_dashes_of_an_old_archive_loads(world: World) -> None:
+    """The Go agent takes such names; the table has the same."""
+    world.put_schema(datatype="foo-bar-1")
+    world.put_bundle([row(1, go=True)], datatype="foo-bar-1")
+
+    ran = world.load("--datatype", "foo-bar-1")
+
+    assert ran.code == 0, ran.err
+    assert world.rows("raw_exp.foo-bar-1") == ["/var/spool/exp/foo1/2026/01/02/m1.json"]
+
+
 BAD = {
     "wrong-type": row(1, raw=b'{"UUID": []}'),
     "unknown-field": row(1, raw=b'{"UUID": "u", "Other": 1}'),

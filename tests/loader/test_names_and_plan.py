@@ -132,7 +132,7 @@ def test_a_broken_schema_is_told_and_stops_no_other(tmp_path: Path, content: str
     names = {
         "autoload/v1/tables/e/good1.table.json": SCHEMA_TEXT,
         "autoload/v1/tables/e/bad1.table.json": content,
-        "autoload/v1/tables/e/no-datatype.table.json": SCHEMA_TEXT,
+        "autoload/v1/tables/e/no.datatype.table.json": SCHEMA_TEXT,
         "autoload/v1/tables/readme.txt": "",
     }
     found = found_in(tmp_path, names, "--datatype", "good1", "--datatype", "bad1")

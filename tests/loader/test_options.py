@@ -35,7 +35,7 @@ def test_the_environment_says_the_same_as_arguments_and_arguments_win() -> None:
 
 def test_all_mistakes_are_told_at_once() -> None:
     argv = ["--bucket", "bucket", "--share", "2", "--parallel-days", "0", "--naming", "x"]
-    argv += ["--start", "2026/02/30", "--datatype", "a-b", "--frobnicate"]
+    argv += ["--start", "2026/02/30", "--datatype", "a.b", "--frobnicate"]
 
     with pytest.raises(UsageError) as caught:
         parse(argv, {"JOSTLER_LOAD_FORCE": "maybe", "JOSTLER_LOAD_BUKCET": "x"}, TODAY)

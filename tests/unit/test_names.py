@@ -52,6 +52,19 @@ def test_a_bundle_name_parses_back_into_its_parts(name: BundleName) -> None:
     assert BundleName.parse(str(name)) == name
 
 
+def test_a_datatype_with_dashes_is_read_from_the_folder_of_a_bundle() -> None:
+    """The Go agent takes such names; data bundle and index are still told to be a pair."""
+    stamp = "20220929T010203.000004Z-my-type-mlab1-lga01-ndt"
+    data = BundleName.parse(f"autoload/v1/ndt/my-type/2022/09/28/{stamp}-data.jsonl.gz")
+    index = BundleName.parse(f"autoload/v1/ndt/index1/2022/09/28/{stamp}-index1.jsonl.gz")
+
+    assert (data.datatype, data.node) == ("my-type", "mlab1-lga01")
+    assert data.place.table_schema("my-type") == "autoload/v1/tables/ndt/my-type.table.json"
+    assert data.pair == index.pair
+    with pytest.raises(ValueError, match="not a datatype name"):
+        names.check_datatype("my-type")
+
+
 @given(st.text())
 def test_what_is_no_bundle_name_is_refused(text: str) -> None:
     """Any text either is refused or is exactly what would be written."""
