@@ -96,8 +96,10 @@ bench-loader: java $(READY) ## measure the loader on this machine, beside Spark'
 	$(BIN)/python -m bench.loader
 
 MINUTES ?= 30
-torture: $(READY) ## kill agents at random, fill disks, fail the bucket; count everything (MINUTES=30; slow)
+RUNS ?= 200
+torture: java $(READY) ## kill agents (MINUTES=30), then loaders (RUNS=200) at random, fail everything, count all (slow)
 	$(BIN)/python -m tests.torture.agents --minutes $(MINUTES)
+	$(BIN)/python -m tests.torture.loaders --runs $(RUNS)
 
 clean: ## remove the virtual environment and what tools left
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist *.egg-info
