@@ -22,7 +22,7 @@ from jostler.agent.observe.snapshot import Now, opened
 from jostler.agent.observe.status import Status
 from jostler.agent.observe.survey import Survey
 from jostler.agent.rescans import Rescans
-from jostler.agent.start import await_judges, await_lock, stamp
+from jostler.agent.start import Meanwhile, await_judges, await_lock, stamp
 from jostler.agent.tally import Tally
 from jostler.agent.why.live import Questions, recall, reply
 from jostler.agent.why.spool import Doer
@@ -139,15 +139,22 @@ class Agent:
             Whether everything that was taken is stored and, with `-once`, nothing that should
             have gone is left.
         """
+        self._make_directories()
+        if self.config.listen:
+            self._survey()
+        meanwhile = Meanwhile(
+            stop=self._stop,
+            turn=self._turn,
+            wake=self._arrivals.wake,
+            stats=self.status.troubles,
+        )
         self._reporter.waits_for("its state directory, which another agent uses")
-        lock = await_lock(self.config, self._journal, self._stop, self._reporter.beat)
+        lock = await_lock(self.config, self._journal, meanwhile)
         if lock is None:
             return self._stop.is_set()
         with lock:
             self._reporter.waits_for("the bucket to answer for the table schemas")
-            judges = await_judges(
-                self.config, self._tables, self._storage, self._stop, self._reporter.beat
-            )
+            judges = await_judges(self.config, self._tables, self._storage, meanwhile)
             if judges is None:
                 return True  # stopped before anything was taken
             self._start(judges)
@@ -160,13 +167,20 @@ class Agent:
 
     # Start
 
-    def _start(self, judges: Judges) -> None:
-        config = self.config
+    def _make_directories(self) -> None:
         try:
-            for datatype in config.datatypes:
-                (config.spool / datatype.name).mkdir(parents=True, exist_ok=True)
+            for datatype in self.config.datatypes:
+                (self.config.spool / datatype.name).mkdir(parents=True, exist_ok=True)
         except OSError as exc:
             raise ConfigError([f"-local-data-dir: {exc}"]) from exc
+
+    def _turn(self, seconds: float) -> None:
+        """Notice what arrives and show how things are, while the agent cannot take files yet."""
+        self._reporter.turned(self._now)
+        self._arrivals.pause(seconds)
+
+    def _start(self, judges: Judges) -> None:
+        config = self.config
         rules = Rules(
             spool=str(config.spool),
             judges=judges,
@@ -187,8 +201,6 @@ class Agent:
             threads=config.upload_concurrency,
             wake=self._arrivals.wake,
         )
-        if config.listen:
-            self._survey(self._intake)
         log.info(
             "agent.started",
             bucket=config.bucket,
@@ -250,9 +262,12 @@ class Agent:
         took = self._no_room = False
         while self._todo:
             path, how = self._todo[0]
-            if self._intake.take(path, how) is Taken.NO_ROOM:
+            taken = self._intake.take(path, how)
+            if taken is Taken.NO_ROOM:
                 self._no_room = True
                 break
+            if taken is Taken.ADDED and how is How.SCAN:
+                self._reporter.met(path)
             self._todo.popleft()
             took = True
         return took
@@ -345,26 +360,30 @@ class Agent:
 
     # What it shows
 
-    def _survey(self, intake: Intake) -> None:
+    def _survey(self) -> None:
         """Let the disk itself say what waits."""
+
+        def is_held(path: str) -> bool:
+            return self._intake is not None and self._intake.is_held(path)
+
         config = self.config
         self.status.survey = Survey(
             str(config.spool),
             [datatype.name for datatype in config.datatypes],
             lambda name: name.endswith(config.extensions),
-            intake.is_held,
+            is_held,
         )
         self.status.survey.start()
 
     def _now(self) -> Now:
         """Say how things are at this moment."""
-        assert self._intake
-        self._scanned |= not (self._arrivals.scanning or self._todo)
+        if self._intake:
+            self._scanned |= not (self._arrivals.scanning or self._todo)
         return Now(
             open=tuple(map(opened, self._shelf.open_bundles)),
             held_bytes=self._shelf.held_bytes,
             queue_files=self._arrivals.waiting + len(self._todo),
-            overdue_files=len(self._intake.overdue),
+            overdue_files=len(self._intake.overdue) if self._intake else 0,
             undeletable_bundles=len(self._counted),
             holds_back=self._holds_back(),
             scanning=self._arrivals.scanning,
@@ -388,7 +407,8 @@ class Agent:
 
     def _holds_back(self) -> str:
         """Say why no file is read at the moment; nothing if files are read."""
-        assert self._uploads
+        if not self._uploads:
+            return f"the agent waits for {self.status.waits_for}"
         if self._stop.is_set():
             return "the agent is stopping"
         if self._uploads.failing:

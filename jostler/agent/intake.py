@@ -262,7 +262,6 @@ class Intake:
                 tally = self._tally
                 tally.taken[datatype] += 1
                 tally.file_bytes[datatype] += read.state.size
-                tally.last_arrival_s[datatype] = added_us / 1e6
                 if log.verbose:
                     log.debug("file.taken", file=path, bytes=read.state.size, how=str(how))
                 return Taken.ADDED

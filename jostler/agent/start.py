@@ -7,22 +7,24 @@ told to stop.
 from __future__ import annotations
 
 import random
+import threading
 import time
-from typing import IO, TYPE_CHECKING
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from jostler import build
 from jostler.agent.tables import settle
-from jostler.bundle import Archiver, Backoff, Stamp
+from jostler.bundle import Archiver, Backoff, Stamp, Trouble
 from jostler.config import Mode, Validate
 from jostler.errors import ConfigError, TransientError
 from jostler.log import Log
 from jostler.schema import Judge, json_object_flaw
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Mapping
 
-    from jostler.bundle import Journal
+    from jostler.bundle import Journal, UploadStats
     from jostler.config import Config
     from jostler.schema import Fields, Flaw
     from jostler.storage import Storage
@@ -32,12 +34,58 @@ if TYPE_CHECKING:
 log = Log("jostler.agent")
 
 LOCK_TRY_S = 1.0
+TURN_S = 1.0
 ASK_BACKOFF = Backoff(cap_s=30.0)
+SCHEMAS = "table schemas"
+T = TypeVar("T")
 
 
-def await_lock(
-    config: Config, journal: Journal, stop: threading.Event, beat: Callable[[], None]
-) -> IO[bytes] | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meanwhile:
+    """What the agent goes on with while it waits at its start.
+
+    Attributes:
+        stop: set to end the wait.
+        turn: notices what arrives and shows how things are, for so many seconds; `wake` ends it.
+        wake: safe in any thread.
+        stats: learns how the requests to the bucket fare.
+    """
+
+    stop: threading.Event
+    turn: Callable[[float], None]
+    wake: Callable[[], None]
+    stats: UploadStats
+
+    def rest(self, seconds: float) -> None:
+        """Turn for so long, or until told to stop."""
+        until_s = time.monotonic() + seconds
+        while not self.stop.is_set() and (left_s := until_s - time.monotonic()) > 0:
+            self.turn(min(left_s, TURN_S))
+
+    def result_of(self, ask: Callable[[], T]) -> T | None:
+        """Turn until `ask`, which runs in a thread, returns or raises; None if told to stop first.
+
+        The bucket may keep a request for a minute.  A thread that is asked to stop meanwhile is
+        left alone: it holds nothing, and ends with the process.
+        """
+        answer: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                answer.set_result(ask())
+            except BaseException as exc:  # noqa: BLE001 - raised again by the thread that waits
+                answer.set_exception(exc)
+            self.wake()
+
+        threading.Thread(target=run, name="schemas", daemon=True).start()
+        while not answer.done():
+            if self.stop.is_set():
+                return None
+            self.turn(TURN_S)
+        return answer.result()
+
+
+def await_lock(config: Config, journal: Journal, meanwhile: Meanwhile) -> IO[bytes] | None:
     """Wait until no other agent uses the state directory.
 
     Returns:
@@ -48,8 +96,7 @@ def await_lock(
         ConfigError: the directory cannot be made or written.
     """
     said = False
-    while not stop.is_set():
-        beat()
+    while not meanwhile.stop.is_set():
         try:
             lock = journal.open()
         except OSError as exc:
@@ -62,7 +109,7 @@ def await_lock(
         if not said:
             said = True
             log.warning("state.in_use", dir=str(config.state_dir), next="waiting for it")
-        stop.wait(LOCK_TRY_S)
+        meanwhile.rest(LOCK_TRY_S)
     return None
 
 
@@ -70,8 +117,7 @@ def await_judges(
     config: Config,
     tables: Mapping[str, Fields],
     open_storage: Callable[[str], Storage],
-    stop: threading.Event,
-    beat: Callable[[], None],
+    meanwhile: Meanwhile,
 ) -> Judges | None:
     """Agree with the bucket on all table schemas, asking until it answers.
 
@@ -86,16 +132,20 @@ def await_judges(
     """
     failures = 0
     started_s = time.monotonic()
-    while not stop.is_set():
-        beat()
+    while not meanwhile.stop.is_set():
+        meanwhile.stats.begun("")
         try:
-            return _judges(config, tables, open_storage(config.bucket))
+            judges = meanwhile.result_of(
+                lambda: _judges(config, tables, open_storage(config.bucket))
+            )
         except TransientError as exc:
             failures += 1
             waited_s = time.monotonic() - started_s
             if config.mode is Mode.ONCE and waited_s >= config.flush_timeout_s:
                 raise
             wait_s = ASK_BACKOFF.wait_s(failures, random.random())  # noqa: S311 - jitter
+            trouble = Trouble.of(exc, SCHEMAS, hint=exc.hint, tries=failures, next_try_s=wait_s)
+            meanwhile.stats.failed("", "", trouble)
             log.warning(
                 "bucket.unreachable",
                 error_class=type(exc).__name__,
@@ -104,7 +154,11 @@ def await_judges(
                 tries=failures,
                 next_try_s=round(wait_s, 1),
             )
-            stop.wait(wait_s)
+            meanwhile.rest(wait_s)
+        else:
+            meanwhile.stats.ended("", SCHEMAS)
+            meanwhile.stats.forget("")
+            return judges
     return None
 
 

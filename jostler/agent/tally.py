@@ -32,7 +32,6 @@ class Tally:
         sealed: bundles closed, by (datatype, reason).
         replayed: bundles of an earlier process gone on with.
         refused: the last bad files, oldest first, by datatype.
-        last_arrival_s: when a file was last taken or rejected, Unix time, by datatype.
         archived: files whose bundle is durable, by datatype.
         rejected: files set aside, by (datatype, reason).
         kept: bad files left in place, by (datatype, reason).
@@ -48,7 +47,6 @@ class Tally:
     sealed: Counter[tuple[str, str]] = field(default_factory=Counter)
     replayed: int = 0
     refused: dict[str, tuple[Refused, ...]] = field(default_factory=dict)
-    last_arrival_s: dict[str, float] = field(default_factory=dict)
     archived: Counter[str] = field(default_factory=Counter)
     rejected: Counter[tuple[str, str]] = field(default_factory=Counter)
     kept: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -63,7 +61,6 @@ class Tally:
         now_s = time.time()
         kept = self.refused.get(datatype, ())[1 - REFUSED_KEPT :]
         self.refused[datatype] = (*kept, Refused(path, datatype, reason, field, detail, now_s))
-        self.last_arrival_s[datatype] = now_s
 
     def copy(self) -> Tally:
         """Return the counts as they are now, for other threads to read."""

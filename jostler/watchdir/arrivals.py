@@ -80,6 +80,9 @@ class Counts:
     Attributes:
         events: wanted files reported by the system as closed or renamed in.
         dropped: of these, those that found the buffer full and were left to a scan.
+        closed: by root, wanted files that were closed or renamed in, each time but for those that
+            were in line already.
+        unheld: by root, those of `closed` that found the buffer full: a scan will meet them.
         found: wanted files met by scans, of everything or of a new directory.
         overflows: times that the kernel's queue ran over.
         lost: roots that went away, and watchers that died.
@@ -93,6 +96,8 @@ class Counts:
 
     events: int
     dropped: int
+    closed: Mapping[str, int]
+    unheld: Mapping[str, int]
     found: int
     overflows: int
     lost: int

@@ -51,6 +51,8 @@ class Gatherer(ABC):
         self._unwatched = self._failing = self._events = self._dropped = 0
         self._found = self._overflows = self._lost = 0
         self._ignored: Counter[tuple[str, str]] = Counter()
+        self._closed: Counter[str] = Counter()
+        self._unheld: Counter[str] = Counter()
         self._held = ExitStack()
         self._waker = Waker()
         self._held.callback(self._waker.close)
@@ -97,6 +99,8 @@ class Gatherer(ABC):
         return Counts(
             events=self._events,
             dropped=self._dropped,
+            closed=dict(self._closed),
+            unheld=dict(self._unheld),
             found=self._found,
             overflows=self._overflows,
             lost=self._lost,
@@ -180,6 +184,16 @@ class Gatherer(ABC):
         hint_s = self._inbox.hint_due_s()
         scan_s = self._scan_s() if self.degraded else math.inf
         return min(self._look_s, scan_s, math.inf if hint_s is None else hint_s)
+
+    def _take_closed(self, path: str) -> None:
+        """Hold a file that was closed or renamed in, and count it, now: it may not be read soon."""
+        self._events += 1
+        root = self._roots.of(path)
+        if not self._inbox.is_closed(path):
+            self._closed[root] += 1
+        if not self._inbox.closed(path):
+            self._unheld[root] += 1
+            self._fit(fits=False)
 
     def _fit(self, *, fits: bool) -> None:
         """Leave to a scan what the buffer had no room for."""

@@ -27,6 +27,10 @@ class Inbox:
     def __len__(self) -> int:
         return len(self._held)
 
+    def is_closed(self, path: str) -> bool:
+        """Say whether a path is held that was closed or renamed in."""
+        return self._held.get(path) is How.EVENT
+
     def closed(self, path: str) -> bool:
         """Hold a file that was closed or renamed in; False when there is no room."""
         self._created.pop(path, None)

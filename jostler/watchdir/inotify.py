@@ -82,9 +82,7 @@ class InotifyArrivals(Gatherer):
             elif wanted(name) and watch in paths:
                 path = f"{paths[watch]}/{name}"
                 if mask & ARRIVED:
-                    self._events += 1
-                    if not inbox.closed(path):
-                        self._fit(fits=False)
+                    self._take_closed(path)
                 elif mask & CREATED and not inbox.created(path, now_s):
                     self._fit(fits=False)
             elif mask & ARRIVED and name[:1] != "." and watch in paths:

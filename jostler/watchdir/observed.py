@@ -160,8 +160,7 @@ class WatchdogArrivals(Gatherer):
             if how is None:
                 self._take_in(path)
             elif how is How.EVENT:
-                self._events += 1
-                self._fit(fits=self._inbox.closed(path))
+                self._take_closed(path)
             else:
                 self._fit(fits=self._inbox.met(path))
         if missed:

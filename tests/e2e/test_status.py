@@ -190,9 +190,67 @@ def test_a_bucket_that_is_away_at_the_start_leaves_the_probes_well(
             assert ask.get("/healthz")[0] == 200
             assert ask.get("/startupz")[0] == 200
             assert ask.get("/readyz")[0] == 503
-            assert ask.wrong() == ["not_ready"]
-            problem = ask.status()["health"]["problems"][0]
+            assert ask.wrong() == ["uploads_failing", "not_ready"]
+            problem = ask.status()["health"]["problems"][1]
             assert "the bucket" in problem["text"]
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_an_agent_that_waits_for_the_bucket_watches_and_counts(
+    tmp_path: Path, gcs: GcsServer, *, hangs: bool
+) -> None:
+    """Whether the bucket refuses or hangs: what is on disk, what comes, and why is shown."""
+    spool = Spool(tmp_path / "spool")
+    spool.write_many(30)
+    bucket = "blind-hangs" if hangs else "blind-refuses"
+    gcs.create_bucket(bucket)
+    with FaultyServer(gcs.port) as proxy:
+        proxy.faults = [Fault(status=503, times=10**6, delay_s=3600 if hangs else 0)]
+        argv = arguments(spool, bucket, *LISTEN)
+        with RunningAgent(*argv, gcs_url=proxy.url) as agent:
+            ask = asked(agent)
+            foo1 = {"datatype": "foo1"}
+            ask.wait(lambda: ask.value("jostler_files_waiting", **foo1) == 30, "counted")
+            assert ask.value("jostler_oldest_waiting_timestamp_seconds", **foo1) > 0
+            assert ask.value("jostler_spool_size_bytes") > 0
+            assert ask.get("/readyz")[0] == 503
+            if not hangs:
+                ask.wait(lambda: ask.value("jostler_uploads_failing") == 1, "failing")
+                failures = {"datatype": "", "class": "TransientError"}
+                assert ask.value("jostler_upload_failures_total", **failures) >= 1
+                assert ask.status()["uploads"]["errors"][0]["what"] == "table schemas"
+            assert ask.value("jostler_files_arrived_total", **foo1) == 0
+            spool.write_many(5, first=30)
+            ask.wait(lambda: ask.value("jostler_files_arrived_total", **foo1) == 5, "arrived")
+            assert ask.value("jostler_last_arrival_timestamp_seconds", **foo1) > 0
+            assert ask.value("jostler_files_taken_total", **foo1) == 0
+            assert agent.stop() == 0
+
+
+def test_arrivals_are_counted_when_they_come_and_not_when_they_are_read(
+    tmp_path: Path, gcs: GcsServer
+) -> None:
+    """In an outage nothing is read, and services go on writing; nothing counts twice."""
+    spool = Spool(tmp_path / "spool")
+    (spool.experiment / "foo1" / DAY).mkdir(parents=True)
+    gcs.create_bucket("arrivals")
+    with FaultyServer(gcs.port) as proxy:
+        argv = arguments(spool, "arrivals", *LISTEN, "-bundle-age-max", "200ms")
+        with RunningAgent(*argv, gcs_url=proxy.url) as agent:
+            ask = asked(agent)
+            ask.wait(lambda: ask.get("/readyz")[0] == 200, "ready")
+            proxy.faults = [Fault(status=503, times=10**6, method="POST")]
+            spool.write_many(1)
+            ask.wait(lambda: ask.value("jostler_uploads_failing") == 1, "failing")
+            spool.write_many(40, first=1)
+            arrived = ("jostler_files_arrived_total", {"datatype": "foo1"})
+            ask.wait(lambda: ask.value(arrived[0], **arrived[1]) == 41, "arrived")
+            assert ask.value("jostler_files_taken_total", datatype="foo1") == 1
+            proxy.faults = []
+            archived = ("jostler_files_archived_total", {"datatype": "foo1"})
+            ask.wait(lambda: ask.value(archived[0], **archived[1]) == 41, "archived")
+            assert ask.value(arrived[0], **arrived[1]) == 41
+            assert agent.stop() == 0
 
 
 def test_names_that_producers_choose_stay_data(tmp_path: Path) -> None:

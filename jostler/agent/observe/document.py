@@ -165,7 +165,7 @@ def _datatype(name: str, status: Status, snapshot: Snapshot, fared: Fared) -> Js
             for one in refused[: -REJECTED_SHOWN - 1 : -1]
         ],
         "totals": _totals(name, snapshot),
-        "last_arrival": instant(snapshot.tally.last_arrival_s.get(name, 0.0)),
+        "last_arrival": instant(snapshot.last_arrival_s.get(name, 0.0)),
         "last_success": instant(snapshot.last_success_s.get(name, 0.0)),
     }
 
@@ -218,6 +218,7 @@ def _totals(name: str, snapshot: Snapshot) -> Json:
         return {reason: times for (kind, reason), times in counts.items() if kind == name}
 
     return {
+        "arrived": snapshot.arrived.get(name, 0),
         "taken": tally.taken[name],
         "archived": tally.archived[name],
         "rejected": by_reason(tally.rejected),

@@ -67,6 +67,7 @@ class Facts:
     Attributes:
         now_s: Unix time.
         still_s: seconds since the loop last turned.
+        started_s: Unix time at which the agent was started.
         waits_for: what a starting agent waits for; empty once it takes files.
         snapshot: of the agent.
         fared: how commits fare.
@@ -75,6 +76,7 @@ class Facts:
 
     now_s: float
     still_s: float
+    started_s: float
     waits_for: str
     snapshot: Snapshot
     fared: Fared
@@ -119,7 +121,8 @@ class HealthChecks:
 
     def _problems(self, facts: Facts) -> Iterator[Problem]:
         yield from _loop(facts)
-        yield from _uploads(facts)
+        yield from _uploads(facts)  # before what it leads to: the first one makes the headline
+        yield from _start(facts)
         yield from _disk(facts)
         yield from self._oldest(facts)
         yield from _memory(facts)
@@ -140,21 +143,25 @@ class HealthChecks:
 
 
 def _loop(facts: Facts) -> Iterator[Problem]:
-    if facts.waits_for:
-        yield Problem(
-            code="not_ready",
-            level=Level.BAD if facts.still_s > PATIENT_S else Level.ATTENTION,
-            since_s=facts.now_s - facts.still_s,
-            text=f"The agent has not begun to take files: it waits for {facts.waits_for}",
-            hint="Files are kept on disk meanwhile. The log says what it asked and what was said.",
-        )
-    elif facts.still_s > STUCK_S:
+    if facts.still_s > STUCK_S:
         yield Problem(
             code="agent_stuck",
             level=Level.BAD,
             since_s=facts.now_s - facts.still_s,
             text=f"The agent's loop has not turned for {duration(facts.still_s)}",
             hint="A disk that does not answer does this. Kubernetes restarts it; nothing is lost.",
+        )
+
+
+def _start(facts: Facts) -> Iterator[Problem]:
+    if facts.waits_for:
+        waited_s = facts.now_s - facts.started_s
+        yield Problem(
+            code="not_ready",
+            level=Level.BAD if waited_s > PATIENT_S else Level.ATTENTION,
+            since_s=facts.started_s,
+            text=f"The agent has not begun to take files: it waits for {facts.waits_for}",
+            hint="Files are kept on disk meanwhile, and taken as soon as that is there.",
         )
 
 

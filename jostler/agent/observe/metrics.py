@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 Values = dict[tuple[str, ...], float]
 FAILURES = ("AuthError", "ConflictError", "OSError", "QuotaError", "RefusedError", "TransientError")
 IGNORED = ("extension", "not-regular")
+NO_DATATYPE = ""
+"""What is asked of the bucket for all datatypes at once, at the start."""
 
 
 class Row(NamedTuple):
@@ -62,6 +64,17 @@ def _by_reason(
         return made | {key: value for key, value in pick(snapshot).items() if key[1]}
 
     return values
+
+
+def _attempts(status: Status, _snapshot: Snapshot) -> Values:
+    found = status.troubles.fared().attempts
+    return {(name,): found.get(name, 0) for name in (*_names(status), NO_DATATYPE)}
+
+
+def _failures(status: Status, _snapshot: Snapshot) -> Values:
+    found = status.troubles.fared().failures
+    made: Values = {(name, kind): 0 for name in (*_names(status), NO_DATATYPE) for kind in FAILURES}
+    return made | dict(found)
 
 
 def _one(pick: Callable[[Status, Snapshot], float]) -> Callable[[Status, Snapshot], Values]:
@@ -109,6 +122,12 @@ BY_DATATYPE = ("datatype",)
 BY_REASON = ("datatype", "reason")
 
 COUNTERS = (
+    Row(
+        "jostler_files_arrived",
+        "Files closed or renamed in, and those that only a scan brought.",
+        BY_DATATYPE,
+        _by_datatype(lambda v: v.arrived),
+    ),
     Row(
         "jostler_files_taken",
         "Files put into a bundle.",
@@ -185,17 +204,13 @@ COUNTERS = (
         "jostler_upload_attempts",
         "Steps of commits tried: requests to the bucket, writes to the journal.",
         BY_DATATYPE,
-        lambda status, snapshot: _by_datatype(lambda _: status.troubles.fared().attempts)(
-            status, snapshot
-        ),
+        _attempts,
     ),
     Row(
         "jostler_upload_failures",
         "Of these, those that failed and are tried again.",
         ("datatype", "class"),
-        lambda status, snapshot: _by_reason(FAILURES, lambda _: status.troubles.fared().failures)(
-            status, snapshot
-        ),
+        _failures,
     ),
     Row(
         "jostler_inotify_overflows",
@@ -251,9 +266,9 @@ GAUGES = (
     ),
     Row(
         "jostler_last_arrival_timestamp_seconds",
-        "When a file was last looked at, good or bad; 0 before the first.",
+        "When a file last arrived, good or bad; 0 before the first.",
         BY_DATATYPE,
-        _by_datatype(lambda v: v.tally.last_arrival_s),
+        _by_datatype(lambda v: v.last_arrival_s),
     ),
     Row(
         "jostler_last_success_timestamp_seconds",
@@ -293,13 +308,13 @@ GAUGES = (
     ),
     Row(
         "jostler_uploads_failing",
-        "1 while commits fail, else 0.",
+        "1 while commits, or the start's requests to the bucket, fail, else 0.",
         (),
         _one(lambda b, _: float(bool(b.troubles.fared().failing_since_s))),
     ),
     Row(
         "jostler_uploads_failing_since_timestamp_seconds",
-        "Since when commits fail; 0 while they do not.",
+        "Since when they fail; 0 while they do not.",
         (),
         _one(lambda b, _: b.troubles.fared().failing_since_s),
     ),

@@ -1,15 +1,16 @@
 """The reporter: the agent's thread calls it on each change, and it updates the status.
 
-**Invariant:** nothing is done per file; a snapshot is made at most once a second.
+**Invariant:** nothing is done per file, but for those that only a scan brings; a snapshot is made
+at most once a second.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from itertools import chain
 from typing import TYPE_CHECKING
 
+from jostler.agent.observe.arrived import Arrived
 from jostler.agent.observe.history import History, Totals
 from jostler.agent.observe.snapshot import ClosedBundle, Now, Snapshot, StoredBundle, Times
 from jostler.format.names import INDEX, REJECTED
@@ -41,6 +42,7 @@ class Reporter:
         self._stored: dict[str, deque[StoredBundle]] = {
             name: deque(maxlen=STORED_KEPT) for name in names
         }
+        self._arrived = Arrived(str(status.config.spool))
         self._last_success_s: dict[str, float] = {}
         self._closed: dict[str, ClosedBundle] = {}
         self._history = History(time.monotonic(), time.time())
@@ -53,9 +55,9 @@ class Reporter:
         self._status.beat_s = time.monotonic()
         self._status.waits_for = what
 
-    def beat(self) -> None:
-        """Learn that the agent, which waits for something, is alive."""
-        self._status.beat_s = time.monotonic()
+    def met(self, path: str) -> None:
+        """Learn that a file which a scan brought was taken, or is bad; `path` is absolute."""
+        self._arrived.met(path)
 
     def sealed(self, bundle: Bundle) -> None:
         """Learn that a bundle is on its way."""
@@ -130,12 +132,15 @@ class Reporter:
         wall_s = time.time()
         if now.counts.overflows > self._overflows:
             self._overflows, self._overflow_s = now.counts.overflows, wall_s
+        self._arrived.note(now.counts.closed, now.counts.unheld, wall_s)
         disk = self._status.disk
         backlog = sum(w.files for w in disk.waiting.values()) if disk.at_s else None
         self._status.snapshot = Snapshot(
             at_s=wall_s,
             now=now,
             tally=self._tally.copy(),
+            arrived=self._arrived.files.copy(),
+            last_arrival_s=self._arrived.last_s.copy(),
             closed=tuple(self._closed.values()),
             stored={name: tuple(bundles) for name, bundles in self._stored.items()},
             times={name: times.copy() for name, times in self._times.items()},
@@ -147,10 +152,9 @@ class Reporter:
 
     def _totals(self) -> Totals:
         tally = self._tally
-        bad = chain(tally.rejected.values(), tally.kept.values(), tally.deleted.values())
         stored = [times.stored_s for times in self._times.values()]
         return Totals(
-            arrived=tally.taken.total() + sum(bad),
+            arrived=self._arrived.files.total(),
             archived=tally.archived.total(),
             file_bytes=tally.file_bytes.total(),
             stored_files=sum(one.count for one in stored),

@@ -121,8 +121,10 @@ class Snapshot:
     """Everything, as of `at_s`.
 
     Attributes:
-        now: None until the agent has begun to take files.
+        now: None until the loop, or the wait before it, has turned once.
         tally: the counts.
+        arrived: files that have come to the spool, by datatype.
+        last_arrival_s: by datatype.
         closed: bundles on their way, oldest first.
         stored: the last ones stored, newest first, by datatype.
         times: by datatype.
@@ -134,6 +136,8 @@ class Snapshot:
     at_s: float
     now: Now | None = None
     tally: Tally = field(default_factory=Tally)
+    arrived: Mapping[str, int] = field(default_factory=dict)
+    last_arrival_s: Mapping[str, float] = field(default_factory=dict)
     closed: tuple[ClosedBundle, ...] = ()
     stored: Mapping[str, tuple[StoredBundle, ...]] = field(default_factory=dict)
     times: Mapping[str, Times] = field(default_factory=dict)

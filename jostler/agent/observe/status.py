@@ -29,11 +29,11 @@ class Status:
 
     Attributes:
         started_s: Unix time.
-        beat_s: monotonic seconds at which the loop last turned, or a wait began.
+        beat_s: monotonic seconds at which the loop, or the wait before it, last turned.
         waits_for: what a starting agent waits for, in words; empty once it takes files.
         snapshot: the last one.
         troubles: how commits fare; any thread reports.
-        survey: of the disk; None until files are taken.
+        survey: of the disk; None when nobody may look.
         why: answers where a file is.
     """
 
@@ -72,6 +72,7 @@ class Status:
             Facts(
                 now_s=time.time(),
                 still_s=self.still_s(),
+                started_s=self.started_s,
                 waits_for=self.waits_for,
                 snapshot=self.snapshot,
                 fared=self.troubles.fared(),

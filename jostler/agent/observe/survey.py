@@ -85,8 +85,7 @@ class Survey:
         return self.last
 
     def _run(self) -> None:
-        pause_s = PAUSE_S
-        # At the start a backlog is read: that is not the time to look for what waits.
+        pause_s = 0.0
         while not self._stop.wait(pause_s):
             begun_s = time.monotonic()
             try:

@@ -1,0 +1,64 @@
+"""Arrivals: how many files have come to the spool, and when the last one did, by datatype.
+
+**Invariant:** a file counts when its event comes, or when a scan brings one that no event
+announced; never when it is read, which an outage may put off for days.  Pure: the present is an
+argument.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Arrived:
+    """Belongs to the agent's thread.
+
+    Args:
+        spool: the experiment's directory; each datatype has a root below it.
+
+    Attributes:
+        files: that have arrived, by datatype; only grows.
+        last_s: when the last one was noticed, Unix time, by datatype.
+    """
+
+    def __init__(self, spool: str) -> None:
+        self._prefix = f"{spool}/"
+        self._met: Counter[str] = Counter()
+        self._closed: Counter[str] = Counter()
+        self._unheld: Counter[str] = Counter()
+        self._expected: Counter[str] = Counter()
+        self.files: Counter[str] = Counter()
+        self.last_s: dict[str, float] = {}
+
+    def met(self, path: str) -> None:
+        """Learn that a file which a scan brought was taken, or is bad."""
+        self._met[path.removeprefix(self._prefix).partition("/")[0]] += 1
+
+    def note(self, closed: Mapping[str, int], unheld: Mapping[str, int], now_s: float) -> None:
+        """Learn what the watcher has seen since it was opened.
+
+        Args:
+            closed: files closed or renamed in, by root.
+            unheld: those of them that are left to a scan, by root.
+            now_s: Unix time.
+        """
+        for root, times in closed.items():
+            datatype = root.removeprefix(self._prefix)
+            self._add(datatype, times - self._closed[root], now_s)
+            self._closed[root] = times
+            self._expected[datatype] += unheld.get(root, 0) - self._unheld[root]
+            self._unheld[root] = unheld.get(root, 0)
+        for datatype, files in self._met.items():
+            known = min(files, self._expected[datatype])  # their events were counted above
+            self._expected[datatype] -= known
+            self._add(datatype, files - known, now_s)
+        self._met.clear()
+
+    def _add(self, datatype: str, files: int, now_s: float) -> None:
+        if files > 0:
+            self.files[datatype] += files
+            self.last_s[datatype] = now_s
