@@ -16,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ from loader.spark.session import session
 from loader.spark.wave import Place, Verified, Wave
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from jostler.schema import Fields
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
     from loader.cli.options import Options
     from loader.plan.discover import Table
     from loader.plan.due import DayKey
+
+    Verify = Callable[[list[Day]], list[Verified]]
 
 ROUNDS = 5
 WAVE_BYTES = 20_000_000_000
@@ -50,11 +55,13 @@ class Loader:
     Args:
         options: what to do.
         tell: where to say what was done.
+        verify: judges the rows of some days; Spark does it if none is given.
     """
 
-    def __init__(self, options: Options, tell: Tell) -> None:
+    def __init__(self, options: Options, tell: Tell, verify: Verify | None = None) -> None:
         self._options = options
         self._tell = tell
+        self._verify = verify
         self._warehouse = Warehouse(options.project, options.location, options.patience_s)
         run_id = f"{datetime.now(UTC).strftime(STARTED)}-{secrets.token_hex(3)}"
         self._run = Run(
@@ -146,15 +153,16 @@ class Loader:
     def _load(self, due: list[Day], stack: ExitStack) -> list[Outcome]:
         """Verify and load days, wave by wave; a wave loads while the next one is verified."""
         options = self._options
-        spark = stack.enter_context(session(options.master))
+        verify = self._verify or partial(
+            self._verified, stack.enter_context(session(options.master))
+        )
         futures: list[Future[Outcome]] = []
         with ThreadPoolExecutor(options.parallel_days, thread_name_prefix="day") as pool:
             for days in waves(
                 due, most=options.parallel_days, share=options.share, most_bytes=WAVE_BYTES
             ):
                 started = datetime.now(UTC)
-                verified = self._verified(spark, days)
-                futures += [pool.submit(self._finish, found, started) for found in verified]
+                futures += [pool.submit(self._finish, found, started) for found in verify(days)]
         return [future.result() for future in futures]
 
     def _finish(self, found: Verified, started: datetime) -> Outcome:

@@ -21,14 +21,19 @@ if TYPE_CHECKING:
     from loader.cli.options import Options
 
 
-def command(options: Options) -> int:
+def command(options: Options, loader: Loader | None = None, tell: Tell | None = None) -> int:
     """Do what the options say; return the exit status.
+
+    Args:
+        options: what to do.
+        loader: that does it; None for one that verifies with Spark.
+        tell: where to say what was done.
 
     Raises:
         LoaderError: nothing could be done.
     """
-    tell = Tell()
-    loader = Loader(options, tell)
+    tell = tell or Tell()
+    loader = loader or Loader(options, tell)
     try:
         if options.dry_run:
             return _dry_run(loader, options, tell)

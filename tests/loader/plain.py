@@ -1,0 +1,60 @@
+"""Loads without Spark: what is tested is the planner, the load jobs, the ledger and the rejects."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tempfile
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from loader.cli.command import command
+from loader.cli.console import Tell
+from loader.cli.options import parse
+from loader.run import Loader
+from loader.spark.wave import Verified
+from tests.loader.world import Ran
+
+if TYPE_CHECKING:
+    from loader.plan.due import Day
+    from tests.loader.world import World
+
+
+def load(world: World, *more: str) -> Ran:
+    """Run the loader in this process; a line that is no JSON is a bad row, all others are good.
+
+    A bundle has good rows or bad ones, for nothing is written again.
+    """
+    options = parse(world.arguments(*more), {}, datetime.now(UTC).date())
+    out, err = io.StringIO(), io.StringIO()
+    tell = Tell(out, err)
+    loader = Loader(options, tell, lambda days: [verified(world, day) for day in days])
+    return Ran(command(options, loader, tell), out.getvalue(), err.getvalue())
+
+
+def verified(world: World, day: Day) -> Verified:
+    """Read the bundles of a day."""
+    found = Verified(day=day)
+    for bundle in day.bundles:
+        lines = gzip.decompress(world.get(bundle.name)).splitlines()
+        bad = [(n, line) for n, line in enumerate(lines, 1) if not line.startswith(b"{")]
+        found.rows += len(lines)
+        found.rejected += len(bad)
+        if not bad:
+            found.uris.append(bundle.url)
+            continue
+        assert len(bad) == len(lines)
+        if found.rejects is None:
+            found.rejects = tempfile.TemporaryFile()  # noqa: SIM115 - the loader closes it
+        for number, line in bad:
+            told = {
+                "table": str(day.table.name),
+                "date": day.date.isoformat(),
+                "ArchiveURL": bundle.url,
+                "Line": number,
+                "Reason": "not-json",
+                "Row": line.decode(),
+            }
+            found.rejects.write(json.dumps(told).encode() + b"\n")
+    return found
