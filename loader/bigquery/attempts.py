@@ -3,7 +3,8 @@
 **Invariant:** load jobs of a day have numbered ids, and number n + 1 is submitted only by somebody
 who has seen n end.  BigQuery takes an id at most once, so two loaders can neither load at the same
 time nor overwrite what a newer listing brought: who finds a number taken looks at that job and, if
-it was about another fingerprint, lists the bucket anew before it takes the next number.
+it was about another fingerprint, lists the bucket anew before it takes the next number.  A job of
+the same fingerprint is adopted only if its rows are still there (see `Jobs.counts`).
 
 There is no lock in it, and no clock decides anything: a loader may stop at any point, for ever or
 for an hour.
@@ -31,6 +32,8 @@ TRANSIENT = frozenset(
 )
 """Reasons for which BigQuery's documentation says: try again with a new job id."""
 LABEL = "jostler-fingerprint"
+RUN_LABEL = "jostler-run"
+LEDGER_LABEL = "jostler-ledger"
 
 
 class Jobs(Protocol):
@@ -46,6 +49,13 @@ class Jobs(Protocol):
 
     def look(self, attempt: int) -> Job | None:
         """Wait for the end of the job with this number; None when it is free."""
+        ...
+
+    def counts(self, job: Job) -> bool:
+        """Say whether a job that we did not submit just now spares us a job of our own.
+
+        To be asked of the newest job of the day, and only if it has our fingerprint.
+        """
         ...
 
 
@@ -98,6 +108,8 @@ def load(
             if job.labels.get(LABEL) != fingerprint:
                 if not still_so():
                     return Ended(attempt=attempt, job=None, failed=failed, overtaken=True)
+                continue
+            if not jobs.counts(job):
                 continue
         if not job.reason:
             return Ended(attempt=attempt, job=job, failed=failed, adopted=not ours)

@@ -9,6 +9,7 @@ It refuses to change a table that somebody else has given other columns.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from itertools import count
@@ -123,6 +124,12 @@ class Meta:
         self._table(REJECT_ROWS, REJECT_FIELDS, "Bad rows of every attempt; see the view rejects.")
         self._view("days", _DAYS_SQL, "The newest success or refusal of each day of each table.")
         self._view("rejects", _REJECTS_SQL, "The bad rows that the newest loads left out.")
+
+    @property
+    def label(self) -> str:
+        """A digest that names this ledger; one removed and made again has another."""
+        told = f"{self.name(LOADS)} {self._made[LOADS]}".encode()
+        return hashlib.blake2b(told, digest_size=8).hexdigest()
 
     def exists(self) -> bool:
         """Say whether there is a ledger to read."""

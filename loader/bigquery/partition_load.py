@@ -88,7 +88,7 @@ class Finisher:
             row = telling.row(Status.REJECTED, day.attempt, job=told_id, why=("TooManyBad", why))
             self._meta.tell(row, told_id)
             return telling.outcome(row)
-        jobs = DayJobs(self._warehouse, found, ready, self._run)
+        jobs = DayJobs(self._warehouse, found, ready, self._run, self._meta.label)
         ended = attempts.load(
             jobs,
             day.fingerprint,
@@ -182,13 +182,14 @@ class DayJobs:
     found: Verified
     ready: Ready
     run: Run
+    ledger: str
 
     def submit(self, attempt: int) -> tuple[Job, bool]:
         """Load from the objects; from nothing when no good row is left."""
         day = self.found.day
         target = f"{day.table.name}${day.date:%Y%m%d}"
         name = job_id(day, self.ready, attempt)
-        config = load_config(day.fingerprint, self.run.id)
+        config = load_config(day.fingerprint, self.run.id, self.ledger)
         uris = self.found.uris
         if not uris:
             return self.warehouse.load_file(target, io.BytesIO(), name, config)
@@ -205,6 +206,19 @@ class DayJobs:
         """Wait for a job of this day."""
         return self.warehouse.job(job_id(self.found.day, self.ready, attempt))
 
+    def counts(self, job: Job) -> bool:
+        """Say whether a job is ours, or one of a run that was interrupted, with all its rows there.
+
+        A run that was not interrupted has told the same ledger.  Rows may have been lost since:
+        by hand, by an expiring partition; so they are counted.
+        """
+        day = self.found.day
+        if job.labels.get(attempts.RUN_LABEL) == self.run.id:
+            return True
+        if day.forced or job.labels.get(attempts.LEDGER_LABEL) != self.ledger:
+            return False
+        return bool(job.reason) or self.warehouse.count(day.table.name, day.date) == job.rows
+
 
 def job_id(day: Day, ready: Ready, attempt: int) -> str:
     """Name a load job of a day of this very table; see `attempts`."""
@@ -212,7 +226,7 @@ def job_id(day: Day, ready: Ready, attempt: int) -> str:
     return f"jostler-{name.dataset}-{name.table}-{day.date:%Y%m%d}-{ready.made_ms}-{attempt}"
 
 
-def load_config(fingerprint: str, run_id: str) -> Json:
+def load_config(fingerprint: str, run_id: str, ledger: str) -> Json:
     """Return what a load job is told besides where from and where to.
 
     No schema: the table has the right one, and with WRITE_TRUNCATE a job's own would replace it.
@@ -224,7 +238,11 @@ def load_config(fingerprint: str, run_id: str) -> Json:
         "createDisposition": "CREATE_NEVER",
         "ignoreUnknownValues": True,
         "maxBadRecords": 0,
-        "labels": {attempts.LABEL: fingerprint, "jostler-run": run_id},
+        "labels": {
+            attempts.LABEL: fingerprint,
+            attempts.RUN_LABEL: run_id,
+            attempts.LEDGER_LABEL: ledger,
+        },
     }
 
 

@@ -27,6 +27,7 @@ from loader.errors import RunError, WarehouseError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from datetime import date
 
     from jostler.format.bigquery_names import TableName
     from jostler.schema import Fields
@@ -149,6 +150,11 @@ class Warehouse:
                 job_retry=self._job_retry,
             )
             return [dict(row.items()) for row in found]
+
+    def count(self, name: TableName, day: date) -> int:
+        """Count the rows of a day."""
+        sql = f"SELECT COUNT(*) AS n FROM `{name}` WHERE `date` = '{day}'"  # noqa: S608 - a checked name, a date
+        return int(self.rows(sql)[0]["n"])
 
     def load_uris(
         self, table: str, uris: Sequence[str], job_id: str, config: Json

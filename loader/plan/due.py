@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     DayKey = tuple[str, date]
 
+FORCED = "forced"
 FORMAT_VERSION = 1
 """Changes when the same bundles would be loaded into other rows; every day is then due."""
 
@@ -87,6 +88,11 @@ class Day:
         return str(self.table.name), self.date
 
     @property
+    def forced(self) -> bool:
+        """Whether it is loaded because the operator wants it, whatever the ledger says."""
+        return self.reason == FORCED
+
+    @property
     def size_bytes(self) -> int:
         """Size of its objects."""
         return sum(bundle.size_bytes for bundle in self.bundles)
@@ -124,7 +130,7 @@ def decide(day: Day, known: Known, *, force: bool, max_bad: float) -> Day | Refu
     """Say what to do with a day: load it (with the reason), refuse it, or leave it alone (None)."""
     day = replace(day, attempt=max(day.attempt, known.attempt))
     if force:
-        return replace(day, reason="forced")
+        return replace(day, reason=FORCED)
     missing = known.buckets - {bundle.bucket for bundle in day.bundles}
     if missing:
         why = (

@@ -41,3 +41,28 @@ def test_a_table_that_lost_rows_is_loaded_anew(loaded: World, how: str) -> None:
 
     assert ran.code == 0, ran.err
     assert loaded.rows() == names(1, 2, 3)
+
+
+def test_force_makes_a_new_job_although_an_interrupted_run_left_one(world: World) -> None:
+    """Rows are there and the ledger knows nothing; forced means loaded by this run."""
+    world.put_schema()
+    world.put_bundle([row(1)])
+    world.fault("job_error", job="-loads-", reason="backendError", times=1000)
+    assert load(world).code == 1
+    world.bigquery.clear()
+
+    assert load(world, "--force").code == 0
+
+    assert [told["Attempt"] for told in world.ledger()] == [2]
+
+
+def test_a_job_of_an_interrupted_run_whose_rows_are_there_is_adopted(world: World) -> None:
+    world.put_schema()
+    world.put_bundle([row(1)])
+    world.fault("job_error", job="-loads-", reason="backendError", times=1000)
+    assert load(world).code == 1
+    world.bigquery.clear()
+
+    assert load(world).code == 0
+
+    assert [(told["Attempt"], told["RowsLoaded"]) for told in world.ledger()] == [(1, 1)]

@@ -108,6 +108,12 @@ class _Submits:
     def look(self, attempt: int) -> Job | None:
         return self.model.look(attempt)
 
+    def counts(self, job: Job) -> bool:
+        """Rows were lost, or the run was forced: a new job must do no harm."""
+        model = self.model
+        model.pause()
+        return model.events >= 20 or model.draw.draw(st.booleans())
+
 
 def job(fingerprint: str, reason: str = "") -> Job:
     return Job(id="j", labels={LABEL: fingerprint}, rows=1, reason=reason, errors=())
@@ -135,7 +141,10 @@ def test_nothing_newer_is_ever_overwritten_and_a_calm_run_makes_all_good(
 class Jobs:
     """Jobs that end as they are told to."""
 
-    def __init__(self, *reasons: str, taken: dict[int, Job] | None = None) -> None:
+    def __init__(
+        self, *reasons: str, taken: dict[int, Job] | None = None, adopts: bool = True
+    ) -> None:
+        self.adopts = adopts
         self.reasons = list(reasons)
         self.taken = taken or {}
         self.submitted: list[int] = []
@@ -148,6 +157,9 @@ class Jobs:
 
     def look(self, attempt: int) -> Job | None:
         return self.taken.get(attempt)
+
+    def counts(self, job: Job) -> bool:
+        return self.adopts
 
 
 def loaded(jobs: Jobs, *, attempt: int = 0, still_so: bool = True) -> Ended:
@@ -179,3 +191,9 @@ def test_a_newer_job_of_another_fingerprint_leads_to_a_new_listing() -> None:
     assert loaded(Jobs(taken={1: job("f"), 2: job("x")}), still_so=False).overtaken
     jobs = Jobs("", taken={1: job("f"), 2: job("x")})
     assert loaded(jobs).attempt == 3
+
+
+def test_a_job_that_does_not_count_leads_to_a_new_one_without_a_new_listing() -> None:
+    ended = loaded(Jobs("", taken={1: job("f")}, adopts=False), still_so=False)
+
+    assert (ended.attempt, ended.adopted, ended.overtaken) == (2, False, False)

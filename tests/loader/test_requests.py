@@ -52,6 +52,7 @@ CHANGING = (
     (r"\d{8}[tT]\d{6}[zZ]?-[0-9a-f]{6}", "RUN"),
     (r"(?<=-)1[6-9]\d{11}\b", "MADE"),
     (r'"jostler-fingerprint": "[0-9a-f]{32}"', '"jostler-fingerprint": "FINGERPRINT"'),
+    (r'"jostler-ledger": "[0-9a-f]{16}"', '"jostler-ledger": "LEDGER"'),
     (r'"(generation|ifGenerationMatch)": "\d{10,}"', r'"\1": "GENERATION"'),
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UUID"),
     (r"generation=\d+", "generation=GENERATION"),
