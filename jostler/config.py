@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from jostler.bundle import Limits
     from jostler.format.names import Place
+    from jostler.watchdir import Watch
 
 
 class Mode(StrEnum):
@@ -77,6 +78,7 @@ class Config:
     limits: Limits
     local_data_dir: Path
     extensions: tuple[str, ...]
+    watch: Watch
     missed_age_s: float
     missed_interval_s: float
     settle_age_s: float

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
+import time
 from datetime import UTC, datetime
 from typing import TextIO
 
@@ -103,3 +105,40 @@ def start(*, verbose: bool, text: bool, stream: TextIO | None = None) -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("jostler").setLevel(logging.DEBUG if verbose else logging.INFO)
+
+
+class EveryMinute:
+    """Lets a repeating message through at once and then once a minute, with its count."""
+
+    def __init__(self, period_s: float = 60.0) -> None:
+        self._period_s = period_s
+        self._lock = threading.Lock()
+        self._last: dict[str, tuple[float, int]] = {}
+
+    def due(self, key: str) -> int:
+        """Return how many times `key` came since it was last let through; 0 keeps it back."""
+        now = time.monotonic()
+        with self._lock:
+            last_s, count = self._last.get(key, (-self._period_s, 0))
+            if now - last_s >= self._period_s:
+                self._last[key] = (now, 0)
+                return count + 1
+            self._last[key] = (last_s, count + 1)
+            return 0
+
+
+class RateLimitedLog:
+    """Warnings that are logged at once and then at most once a minute, with their number.
+
+    Args:
+        name: of the logger.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._log = Log(name)
+        self._every_minute = EveryMinute()
+
+    def warning(self, event: str, **fields: object) -> None:
+        """Log a warning, unless the same event was logged less than a minute ago."""
+        if times := self._every_minute.due(event):
+            self._log.warning(event, **fields, times=times)

@@ -388,6 +388,7 @@ class Agent:
             holds_back=self._holds_back(),
             scanning=self._arrivals.scanning,
             scanned=self._scanned,
+            source=self._arrivals.source,
             degraded=self._arrivals.degraded,
             counts=self._arrivals.counts,
         )

@@ -21,6 +21,7 @@ from jostler.errors import JostlerError, SchemaError
 from jostler.format.names import OWN_DATATYPES
 from jostler.schema import Relation
 from jostler.storage import open_storage
+from jostler.watchdir import Watch, open_arrivals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,6 +112,8 @@ class _Preflight:
         return f"{free >> 20} MiB"
 
     def _inotify(self) -> str:
+        if self._config.watch in {Watch.SCAN, Watch.WATCHDOG}:
+            return f"not used: -watch is {self._config.watch}"
         if not INOTIFY.is_dir():
             raise CheckError("not on this system; the agent will scan instead")
         limits = {
@@ -118,8 +121,6 @@ class _Preflight:
             for name in ("max_user_instances", "max_user_watches", "max_queued_events")
         }
         text = ", ".join(f"{name} {value}" for name, value in limits.items())
-        from jostler.watchdir import open_arrivals  # noqa: PLC0415 - the check's own
-
         roots = [str(self._config.spool / datatype.name) for datatype in self._config.datatypes]
         with open_arrivals(roots, extensions=self._config.extensions) as arrivals:
             if arrivals.degraded:

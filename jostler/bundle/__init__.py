@@ -7,7 +7,7 @@ from jostler.bundle.entry import Entry, FileState
 from jostler.bundle.file import NotAFileError, content_hash, read_file
 from jostler.bundle.journal import Journal, Record
 from jostler.bundle.open_bundles import OpenBundles, Put, Stamp
-from jostler.bundle.retry import Backoff, EveryMinute, Tries
+from jostler.bundle.retry import Backoff, Tries
 from jostler.bundle.upload_stats import Fared, Trouble, UploadStats
 from jostler.bundle.uploads import Crash, Uploads
 from jostler.format.blocks import LEVELS
@@ -18,6 +18,7 @@ from jostler.format.row import (
     one_line,
     rejected_most,
 )
+from jostler.log import EveryMinute
 
 __all__ = [
     "LEVELS",

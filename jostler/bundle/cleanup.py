@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jostler.bundle.bundle import Header
     from jostler.bundle.entry import Entry, FileState
     from jostler.bundle.journal import Journal, Record
-    from jostler.bundle.retry import EveryMinute
+    from jostler.log import EveryMinute
 
 log = Log("jostler.sweep")
 

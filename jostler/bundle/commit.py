@@ -15,18 +15,18 @@ from jostler.bundle.bundle import Attempt, Bundle, Header, OpenBundle, index_obj
 from jostler.bundle.cleanup import Outcome, Stored
 from jostler.bundle.file import content_hash, read_file
 from jostler.bundle.journal import Journal, Record
-from jostler.bundle.retry import EveryMinute, Tries
 from jostler.bundle.upload_stats import Trouble, UploadStats
 from jostler.errors import ConflictError, JostlerError, TransientError
 from jostler.format.names import display
 from jostler.format.row import instant, one_line, rejected_most
-from jostler.log import Log
+from jostler.log import EveryMinute, Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from jostler.bundle.entry import Entry
+    from jostler.bundle.retry import Tries
     from jostler.format.row import Rejection
     from jostler.storage import Storage
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -93,23 +92,3 @@ class Tries:
     def _count(self, change: int) -> None:
         with self._lock:
             self._failing += change
-
-
-class EveryMinute:
-    """Lets a repeating message through at once and then once a minute, with its count."""
-
-    def __init__(self, period_s: float = 60.0) -> None:
-        self._period_s = period_s
-        self._lock = threading.Lock()
-        self._last: dict[str, tuple[float, int]] = {}
-
-    def due(self, key: str) -> int:
-        """Return how many times `key` came since it was last let through; 0 keeps it back."""
-        now = time.monotonic()
-        with self._lock:
-            last_s, count = self._last.get(key, (-self._period_s, 0))
-            if now - last_s >= self._period_s:
-                self._last[key] = (now, 0)
-                return count + 1
-            self._last[key] = (last_s, count + 1)
-            return 0

@@ -76,6 +76,7 @@ class _Checks:
             limits=Limits(max_bytes=value("bundle-size-max"), max_age_s=value("bundle-age-max")),
             local_data_dir=local_data_dir.absolute(),
             extensions=tuple(value("extensions") or [".json"]),
+            watch=value("watch"),
             missed_age_s=value("missed-age"),
             missed_interval_s=value("missed-interval"),
             settle_age_s=value("settle-age"),

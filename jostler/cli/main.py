@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from jostler.agent.observe.status import Status
     from jostler.cli.flags import Parsed
     from jostler.config import Config
+    from jostler.watchdir import Arrivals
 
 DONE, FAILED, MISUSED = 0, 1, 2
 
@@ -89,14 +90,11 @@ def start_log(config: Config) -> None:
 def _run(config: Config) -> int:
     """Run the agent, as a daemon or once."""
     from jostler.agent.agent import Agent  # noqa: PLC0415 - other modes start without it
-    from jostler.agent.start import watched  # noqa: PLC0415 - as above
     from jostler.agent.tables import read_schemas  # noqa: PLC0415 - as above
-    from jostler.watchdir import open_arrivals, scan_once  # noqa: PLC0415 - as above
 
     tables = read_schemas(config.datatypes)
-    open_ = scan_once if config.mode is Mode.ONCE else open_arrivals
     stop, abort = threading.Event(), threading.Event()
-    with open_(watched(config), extensions=config.extensions) as arrivals:
+    with _arrivals(config) as arrivals:
         _on_signals(stop, abort, arrivals.wake)
         if config.test_interval_s:
             _stop_after(config.test_interval_s, stop, arrivals.wake)
@@ -104,6 +102,23 @@ def _run(config: Config) -> int:
         if config.listen:
             _serve(*config.listen, agent.status)
         return DONE if agent.run() else FAILED
+
+
+def _arrivals(config: Config) -> Arrivals:
+    """Watch the spool as `-watch` says; with `-once`, scan it once.
+
+    Raises:
+        ConfigError: what `-watch` names cannot be had here.
+    """
+    from jostler.agent.start import watched  # noqa: PLC0415 - other modes start without it
+    from jostler.watchdir import WatchError, open_arrivals, scan_once  # noqa: PLC0415 - as above
+
+    if config.mode is Mode.ONCE:
+        return scan_once(watched(config), extensions=config.extensions)
+    try:
+        return open_arrivals(watched(config), extensions=config.extensions, watch=config.watch)
+    except WatchError as exc:
+        raise ConfigError([f"-watch: {exc}"]) from exc
 
 
 def _serve(host: str, port: int, status: Status) -> None:

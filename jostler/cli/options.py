@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from jostler.cli.flags import Flag, boolean, duration, size, usage, whole, words
 from jostler.config import BadFiles, LogFormat, Validate
+from jostler.watchdir import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,6 +105,12 @@ TABLE = (
         name="extensions",
         read=words,
         help="extensions of measurement files, repeated or with commas (default .json)",
+    ),
+    Flag(
+        name="watch",
+        read=_one_of(Watch),
+        default="auto",
+        help="where events of files come from: auto, inotify, watchdog, or scan for none",
     ),
     Flag(
         name="missed-age",

@@ -1,7 +1,7 @@
 """Which paths may have something: files closed, renamed in or met below some directories."""
 
 from jostler.watchdir.arrivals import Arrival, Arrivals, Counts, How, Pace, ScanReason
-from jostler.watchdir.opening import open_arrivals, scan_once
+from jostler.watchdir.opening import Watch, WatchError, open_arrivals, scan_once
 
 __all__ = [
     "Arrival",
@@ -10,6 +10,8 @@ __all__ = [
     "How",
     "Pace",
     "ScanReason",
+    "Watch",
+    "WatchError",
     "open_arrivals",
     "scan_once",
 ]

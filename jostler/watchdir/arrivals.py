@@ -129,6 +129,11 @@ class Arrivals(Protocol):
         ...
 
     @property
+    def source(self) -> str:
+        """Where events come from: `inotify`, `watchdog` or `scan`."""
+        ...
+
+    @property
     def degraded(self) -> str:
         """Why scans stand in for events, in words; empty when events cover everything."""
         ...

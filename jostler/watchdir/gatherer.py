@@ -1,7 +1,7 @@
 """What every watcher does: hold what arrived, scan, wait and be woken.
 
 **Invariant:** whatever an event source may lose is covered by a scan that begins after the loss.
-A subclass adds a source of events; this class knows none and reads only directories.
+A subclass adds a source of events; `ScanArrivals` has none, and always works.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from contextlib import ExitStack
 from os import lstat
 from typing import TYPE_CHECKING, Self
 
+from jostler.log import RateLimitedLog
 from jostler.watchdir.arrivals import Arrival, Counts, How, Pace, ScanReason
 from jostler.watchdir.inbox import Inbox
-from jostler.watchdir.notices import Notices
 from jostler.watchdir.roots import Roots
 from jostler.watchdir.scans import Scans
 from jostler.watchdir.waker import Waker
@@ -27,7 +27,7 @@ from jostler.watchdir.walk import walk
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from jostler.watchdir.wanted import Wanted
+    from jostler.watchdir.walk import Wanted
 
 PAUSE_S = 0.05
 """How often `pause` reads the kernel's queue: 16,384 events in that time do not run it over."""
@@ -37,14 +37,17 @@ class Gatherer(ABC):
     """The part of `Arrivals` that does not depend on where events come from.
 
     Attributes:
+        source: where events come from, in a word of `-watch`.
         _held: what `close` closes.
     """
+
+    source = "scan"
 
     def __init__(self, roots: tuple[str, ...], wanted: Wanted, pace: Pace) -> None:
         self._roots = Roots(roots)
         self._wanted = wanted
         self._pace = pace
-        self._notices = Notices()
+        self._notices = RateLimitedLog("jostler.watchdir")
         self._inbox = Inbox(pace.buffer_limit, pace.hint_after_s)
         self._scans = Scans(self._read_everything)
         self._look_s = -math.inf
@@ -241,7 +244,31 @@ class Gatherer(ABC):
         """Count a directory that events or this scan do not cover."""
         self._failing += 1
         self._unwatched = max(self._unwatched, self._failing)  # the running scan knows a part
-        self._notices.warn(event, path=path, error=str(error), next="scans")
+        self._notices.warning(event, path=path, error=str(error), next="scans")
+
+
+class ScanArrivals(Gatherer):
+    """Arrivals without events.
+
+    Args:
+        why: why there are no events, in words.
+    """
+
+    def __init__(self, roots: tuple[str, ...], wanted: Wanted, pace: Pace, why: str) -> None:
+        super().__init__(roots, wanted, pace)
+        self._why = why
+        self.scan(ScanReason.START)
+
+    @property
+    def degraded(self) -> str:
+        """Why scans stand in for events, in words."""
+        return self._why
+
+    def _gather(self) -> None:
+        """There is no source."""
+
+    def _look(self) -> None:
+        """A root that comes or goes is simply read, or not, by the next scan."""
 
 
 def _whole_ms(seconds: float) -> int:

@@ -8,22 +8,22 @@ followed by a scan.  No file is opened, and no thread is started.
 from __future__ import annotations
 
 import errno
+import os
 import select
 import time
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
 
-from inotify_simple import flags
+from inotify_simple import Event, flags
 
 from jostler.watchdir.arrivals import ScanReason
 from jostler.watchdir.gatherer import Gatherer
-from jostler.watchdir.mounts import network_mounts
+from jostler.watchdir.roots import network_mounts
 from jostler.watchdir.walk import GONE, walk
-from jostler.watchdir.watches import Watches
 
 if TYPE_CHECKING:
     from jostler.watchdir.arrivals import Pace
-    from jostler.watchdir.wanted import Wanted
-    from jostler.watchdir.watches import Kernel
+    from jostler.watchdir.walk import Wanted
 
 # Plain integers: `&` on an IntEnum makes a new one, at ten times the price, for every event.
 ARRIVED = int(flags.CLOSE_WRITE | flags.MOVED_TO)
@@ -36,8 +36,109 @@ IGNORED = int(flags.IGNORED)
 RARE = IS_DIR | OVERFLOWED | ABOUT_SELF
 
 
+MASK = (
+    flags.CLOSE_WRITE
+    | flags.MOVED_TO
+    | flags.MOVED_FROM
+    | flags.CREATE
+    | flags.DELETE_SELF
+    | flags.MOVE_SELF
+    | flags.ONLYDIR
+)
+
+
+class Kernel(Protocol):
+    """An inotify instance, as `inotify_simple.INotify` is one."""
+
+    def fileno(self) -> int:
+        """Give the descriptor, readable when there are events."""
+        ...
+
+    def add_watch(self, path: str, mask: int) -> int:
+        """Watch a directory and give the watch's number, the same for the same inode."""
+        ...
+
+    def rm_watch(self, wd: int) -> None:
+        """End a watch; its IGNORED event still follows."""
+        ...
+
+    def read(self, timeout: int) -> list[Event]:
+        """Give the events in the queue, waiting at most `timeout` milliseconds for one."""
+        ...
+
+    def close(self) -> None:
+        """End all watches."""
+        ...
+
+
+class Watches:
+    """The watches of one inotify instance.
+
+    Attributes:
+        paths: the directory of each watch; for reading.
+    """
+
+    def __init__(self, inotify: Kernel) -> None:
+        self._inotify = inotify
+        self.paths: dict[int, str] = {}
+        self._watches: dict[str, int] = {}
+        self._below: dict[str, set[str]] = {}
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def add(self, path: str, *, follow: bool) -> None:
+        """Watch a directory; harmless when it is watched.
+
+        Raises:
+            OSError: what inotify_add_watch(2) says.
+        """
+        mask = MASK if follow else MASK | flags.DONT_FOLLOW
+        watch = self._inotify.add_watch(path, mask)
+        if self._watches.get(path) == watch:
+            return
+        self._drop(path)  # another directory stood there
+        moved_from = self.paths.get(watch)
+        if moved_from is not None:
+            self._unlist(moved_from)
+        self.paths[watch] = path
+        self._watches[path] = watch
+        self._below.setdefault(os.path.dirname(path), set()).add(path)  # noqa: PTH120 - text
+
+    def forget(self, watch: int) -> str | None:
+        """Strike out a watch that the kernel removed; tell its path unless we removed it."""
+        path = self.paths.get(watch)
+        if path is not None:
+            self._unlist(path)
+        return path
+
+    def remove(self, path: str) -> None:
+        """Watch neither `path` nor anything below it."""
+        doomed = [path]
+        while doomed:
+            path = doomed.pop()
+            doomed.extend(self._below.get(path, ()))
+            self._drop(path)
+
+    def _drop(self, path: str) -> None:
+        watch = self._watches.get(path)
+        if watch is not None:
+            self._unlist(path)
+            with suppress(OSError):  # EINVAL: it went with its directory
+                self._inotify.rm_watch(watch)
+
+    def _unlist(self, path: str) -> None:
+        del self.paths[self._watches.pop(path)]
+        siblings = self._below[os.path.dirname(path)]  # noqa: PTH120 - text
+        siblings.discard(path)
+        if not siblings:
+            del self._below[os.path.dirname(path)]  # noqa: PTH120 - text
+
+
 class InotifyArrivals(Gatherer):
     """Arrivals by one inotify instance, which it owns and closes, over all roots."""
+
+    source = "inotify"
 
     def __init__(self, roots: tuple[str, ...], wanted: Wanted, pace: Pace, inotify: Kernel) -> None:
         super().__init__(roots, wanted, pace)
@@ -91,7 +192,7 @@ class InotifyArrivals(Gatherer):
     def _on_rare(self, watch: int, mask: int, name: str) -> None:
         if mask & OVERFLOWED:
             self._overflows += 1
-            self._notices.warn("watch.overflowed", next="scan")
+            self._notices.warning("watch.overflowed", next="scan")
             self.scan(ScanReason.OVERFLOW)
         elif mask & ABOUT_SELF:
             self._on_self(watch, mask)
@@ -120,7 +221,7 @@ class InotifyArrivals(Gatherer):
             self._watched.remove(root)
             if was:
                 self._lost += 1
-                self._notices.warn("watch.lost", root=root, next="scan when it is there")
+                self._notices.warning("watch.lost", root=root, next="scan when it is there")
             if now:
                 self.scan(ScanReason.LOST_WATCH if again else ScanReason.APPEARED)
         if changes:

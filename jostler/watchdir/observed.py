@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver
 
     from jostler.watchdir.arrivals import Pace
-    from jostler.watchdir.wanted import Wanted
+    from jostler.watchdir.walk import Wanted
 
 # FileClosedEvent alone would take renames out of the kernel's mask as well.
 EVENTS: list[type[FileSystemEvent]] = [
@@ -125,6 +125,8 @@ class WatchdogArrivals(Gatherer):
         observer: makes an observer; each is used once, a dead one is replaced.
     """
 
+    source = "watchdog"
+
     def __init__(
         self,
         roots: tuple[str, ...],
@@ -173,7 +175,7 @@ class WatchdogArrivals(Gatherer):
             return
         if died or any(change.was for change in changes):
             self._lost += 1
-            self._notices.warn("watch.lost", observer_died=died, next="scan")
+            self._notices.warning("watch.lost", observer_died=died, next="scan")
         self._stop()
         self._start()
         if self._observer is not None:
@@ -189,7 +191,7 @@ class WatchdogArrivals(Gatherer):
             observer.start()
         except OSError as exc:
             observer.unschedule_all()
-            self._notices.warn("watch.degraded", error=str(exc), next="scans")
+            self._notices.warning("watch.degraded", error=str(exc), next="scans")
         else:
             self._observer = observer
 

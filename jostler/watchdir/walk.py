@@ -1,25 +1,48 @@
-"""Reading a tree of directories, lazily.
+"""Reading a tree of directories, lazily, and which names in it matter.
 
 **Invariant:** each directory is entered (watched) *before* it is read, so a file in it is met here
 or reported by the watch, never neither.  One directory is open at a time, no file is held in
-memory, symbolic links are not followed, and nothing is asked of a file that `readdir` tells.
+memory, symbolic links are not followed, and nothing is asked of a file that `readdir` tells.  A
+name that starts with a dot never matters; that also hides what the agent itself keeps below a root.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from jostler.watchdir.wanted import Wanted
-
 BREATH_ENTRIES = 1_000
 GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 """What the system says of a directory that was removed, or replaced by a file or a link."""
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The names to report and the directories to enter.
+
+    Attributes:
+        extensions: what a file's name may end with, such as `(".json",)`.
+    """
+
+    extensions: tuple[str, ...]
+
+    def file(self, name: str) -> bool:
+        """Say whether a file of this name is reported."""
+        return name.endswith(self.extensions) and not name.startswith(".")
+
+    def directory(self, name: str) -> bool:
+        """Say whether a directory of this name is entered."""
+        return not name.startswith(".")
+
+    def below(self, relative: str) -> bool:
+        """Say whether no part of a path below a root is hidden."""
+        return not any(part.startswith(".") for part in relative.split("/"))
 
 
 def walk(

@@ -122,9 +122,17 @@ def _uploads(status: Status, fared: Fared) -> Json:
 def _watch(snapshot: Snapshot) -> Json:
     now = snapshot.now
     if not now:
-        return {"degraded": "", "scanning": False, "watches": 0, "unwatched": 0, "buffered": 0}
+        return {
+            "source": "",
+            "degraded": "",
+            "scanning": False,
+            "watches": 0,
+            "unwatched": 0,
+            "buffered": 0,
+        }
     counts = now.counts
     return {
+        "source": now.source,
         "degraded": display(now.degraded),
         "scanning": now.scanning,
         "watches": counts.watches,

@@ -100,6 +100,7 @@ class Now:
         holds_back: why no file is read, in words; empty if files are read.
         scanning: whether a scan is under way.
         scanned: whether the first scan is over.
+        source: where events come from: `inotify`, `watchdog` or `scan`.
         degraded: why scans stand in for events, in words.
         counts: what the watcher has seen.
     """
@@ -112,6 +113,7 @@ class Now:
     holds_back: str
     scanning: bool
     scanned: bool
+    source: str
     degraded: str
     counts: Counts
 

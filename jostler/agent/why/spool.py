@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from jostler.agent.intake import placed
 from jostler.bundle import REJECT_WHOLE_BYTES, FileState, read_file
 from jostler.bundle.file import hash_file
-from jostler.watchdir.wanted import Wanted
+from jostler.watchdir.walk import Wanted
 from jostler.why.finding import Finding, Looked, State, Value
 from jostler.words import duration, rfc3339
 

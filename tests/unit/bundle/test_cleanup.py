@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jostler.bundle import Cleanup, Entry, EveryMinute, Journal, OpenBundle, Record, Stored
+from jostler.bundle import Cleanup, Entry, Journal, OpenBundle, Record, Stored
 from jostler.bundle.file import content_hash, read_file
+from jostler.log import EveryMinute
 from tests.unit.bundle.parts import header
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostler.bundle.retry import Backoff, EveryMinute, StoppedError, Tries
+from jostler.bundle.retry import Backoff, StoppedError, Tries
+from jostler.log import EveryMinute
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1, exclude_max=True))

@@ -13,10 +13,11 @@ from inotify_simple import INotify
 from watchdog.observers import Observer
 from watchdog.observers.polling import PollingObserver
 
-from jostler.watchdir import Arrival, How, Pace, ScanReason, open_arrivals
+from jostler.watchdir import Arrival, How, Pace, ScanReason, WatchError, open_arrivals, opening
+from jostler.watchdir import Watch as Source
+from jostler.watchdir.gatherer import ScanArrivals
 from jostler.watchdir.observed import Reports, WatchdogArrivals, _Handler
-from jostler.watchdir.scanning import ScanArrivals
-from jostler.watchdir.wanted import Wanted
+from jostler.watchdir.walk import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,6 +88,44 @@ def test_without_either_files_are_found_by_scans(
     assert isinstance(arrivals, ScanArrivals)
     assert "no watchdog" in arrivals.degraded
     assert reader.until_seen({"a.json"})
+
+
+@pytest.mark.parametrize("source", ["inotify", "watchdog", "scan"])
+def test_the_source_that_is_asked_for_is_the_one_that_is_used(
+    watch: Watch, root: Path, source: str
+) -> None:
+    """Each finds a file, and says what it is."""
+    pace = Pace(scan_every_s=0.05)
+    arrivals = open_arrivals([root], extensions=(".json",), pace=pace, watch=Source(source))
+    reader = watch(arrivals=arrivals)
+    (root / "2026").mkdir()
+    (root / "2026/a.json").touch()
+
+    assert arrivals.source == source
+    assert bool(arrivals.degraded) == (source != "inotify")
+    assert reader.until_seen({"2026/a.json"})
+
+
+def test_watchdog_polls_a_network_file_system(
+    watch: Watch, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel tells of no change that another machine makes there."""
+    monkeypatch.setattr(opening, "network_mounts", lambda paths: dict.fromkeys(paths, "nfs4"))
+    pace = Pace(scan_every_s=0.05)
+    asked = Source.WATCHDOG
+    arrivals = open_arrivals([root], extensions=(".json",), pace=pace, watch=asked)
+    reader = watch(arrivals=arrivals)
+    (root / "a.json").touch()
+
+    assert isinstance(arrivals, WatchdogArrivals)
+    assert isinstance(arrivals._observer, PollingObserver)
+    assert reader.until_seen({"a.json"})
+
+
+def test_inotify_that_was_asked_for_and_cannot_be_had_is_an_error(root: Path) -> None:
+    """Only `auto` may fall back."""
+    with no_instances(), pytest.raises(WatchError, match="inotify cannot be had here"):
+        open_arrivals([root], extensions=(".json",), watch=Source.INOTIFY)
 
 
 @pytest.fixture(params=[Observer, PollingObserver])

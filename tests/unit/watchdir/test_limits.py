@@ -10,9 +10,8 @@ import pytest
 from inotify_simple import INotify
 
 from jostler.watchdir import How, Pace, ScanReason
-from jostler.watchdir.inotify import InotifyArrivals
-from jostler.watchdir.wanted import Wanted
-from jostler.watchdir.watches import Watches
+from jostler.watchdir.inotify import InotifyArrivals, Watches
+from jostler.watchdir.walk import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jostler.log import RateLimitedLog
 from jostler.watchdir import Arrival, How, ScanReason
 from jostler.watchdir.inbox import Inbox
-from jostler.watchdir.mounts import network_mounts, parse, remote_type
-from jostler.watchdir.notices import Notices
-from jostler.watchdir.roots import distinct
+from jostler.watchdir.roots import distinct, network_mounts, parse, remote_type
 from jostler.watchdir.scans import Scans
-from jostler.watchdir.walk import BREATH_ENTRIES, walk
-from jostler.watchdir.wanted import Wanted
+from jostler.watchdir.walk import BREATH_ENTRIES, Wanted, walk
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -187,16 +185,17 @@ def test_a_directory_that_cannot_be_read_is_told_and_passed(tmp_path: Path) -> N
 
 def test_a_repeating_notice_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     """An overflow seldom comes alone."""
-    notices = Notices()
+    notices = RateLimitedLog("jostler.watchdir")
     for path in "ab":
-        notices.warn("watch.overflowed", path=path)
-    notices.warn("watch.lost", path="c")
+        notices.warning("watch.overflowed", path=path)
+    notices.warning("watch.lost", path="c")
 
     assert [(r.message, r.fields) for r in caplog.records] == [
         ("watch.overflowed", {"path": "a", "times": 1}),
         ("watch.lost", {"path": "c", "times": 1}),
     ]
     assert {r.levelno for r in caplog.records} == {logging.WARNING}
-    notices._said_s["watch.overflowed"] -= 61
-    notices.warn("watch.overflowed", path="d")
+    last_s, count = notices._every_minute._last["watch.overflowed"]
+    notices._every_minute._last["watch.overflowed"] = (last_s - 61, count)
+    notices.warning("watch.overflowed", path="d")
     assert caplog.records[-1].fields == {"path": "d", "times": 2}

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jostler.watchdir import Pace, open_arrivals
-from jostler.watchdir.scanning import ScanArrivals
+from jostler.watchdir.gatherer import ScanArrivals
 from jostler.watchdir.waker import Waker
-from jostler.watchdir.wanted import Wanted
+from jostler.watchdir.walk import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

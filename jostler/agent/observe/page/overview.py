@@ -171,7 +171,8 @@ def _watching(watch: Facts) -> str:
     degraded = text(watch.get("degraded"))
     if degraded:
         return f"by scans only: {degraded}"
-    return "yes, a scan is running" if watch.get("scanning") is True else "yes"
+    source = text(watch.get("source")) or "yes"
+    return f"by {source}; a scan is running" if watch.get("scanning") is True else f"by {source}"
 
 
 def _uploads(uploads: Facts) -> tuple[str, str]:
