@@ -56,7 +56,16 @@ class SchemaError(JostlerError):
 
 
 class StorageError(JostlerError):
-    """The bucket did not do what was asked."""
+    """The bucket did not do what was asked.
+
+    Attributes:
+        cause: why, in words and without the object's name, so that the same cause of many objects
+            can be told once; the whole message if nothing shorter is known.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", cause: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.cause = cause or message
 
 
 class TransientError(StorageError):

@@ -1,4 +1,4 @@
-"""The bucket as the rest of the agent sees it.
+"""The bucket as agent, archive and loader see it.
 
 **Invariant:** an object is written whole or not at all, and is never overwritten unless its
 version is named.  An upload id is the digest of the bytes, so "did my upload arrive?" is answered
@@ -26,10 +26,11 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """An object as a listing shows it."""
+    """An object as a listing shows it; `version` changes whenever its bytes do."""
 
     name: str
     size_bytes: int
+    version: str
 
 
 class Storage(Protocol):
@@ -55,18 +56,22 @@ class Storage(Protocol):
     def upload_id(self, name: str) -> str | None:
         """Return the upload id of what `name` holds; None when it holds nothing."""
 
-    def read(self, name: str) -> Stored:
+    def read(self, name: str, version: str = "") -> Stored:
         """Return an object whole.
 
+        Args:
+            name: of the object.
+            version: that it must have; empty for whichever it has.
+
         Raises:
-            MissingError: there is none.
+            MissingError: there is none, or it has another version.
         """
 
-    def read_range(self, name: str, offset: int, length: int) -> bytes:
-        """Return `length` bytes of an object from byte `offset`.
+    def read_range(self, name: str, offset: int, length: int, version: str = "") -> bytes:
+        """Return `length` bytes of an object from byte `offset`; arguments as for `read`.
 
         Raises:
-            MissingError: there is none.
+            MissingError: there is none, or it has another version.
         """
 
     def replace(self, name: str, data: bytes, version: str) -> None:
@@ -76,11 +81,28 @@ class Storage(Protocol):
             ConflictError: it is at another version, or gone.
         """
 
-    def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        """Yield the objects whose names begin with `prefix`, in the order of their names."""
+    def list(self, prefix: str, start: str = "", end: str = "") -> Iterator[ObjectInfo]:
+        """Yield the objects whose names begin with `prefix`, in the order of their names.
 
-    def remove(self, name: str) -> None:
-        """Delete an object; none of that name is no error."""
+        Args:
+            prefix: of the names.
+            start: the first name of interest; empty for the first there is.
+            end: the first name that is no longer of interest; empty for none.
+        """
+
+    def folders(self, prefix: str) -> tuple[str, ...]:
+        """Return the folders right below `prefix`, which ends with a slash or is empty, sorted."""
+
+    def remove(self, name: str, version: str = "") -> None:
+        """Delete an object; none of that name is no error.
+
+        Args:
+            name: of the object.
+            version: that it must have; empty for whichever it has.
+
+        Raises:
+            ConflictError: it has another version.
+        """
 
     def clock(self) -> datetime | None:
         """Return the bucket's own time (aware, seconds); None when it has none of its own."""

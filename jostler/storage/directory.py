@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
     from pathlib import Path
+    from typing import BinaryIO
 
 TMP = ".tmp"
+LINK_TRIES = 10
 
 
 class DirectoryStorage:
@@ -45,14 +48,25 @@ class DirectoryStorage:
         with _translated(name):
             tmp = self._write_tmp(data)
             try:
-                self._make_parents(path)
-                os.link(tmp, path)
+                self._link(tmp, path)
             except FileExistsError:
                 if self.upload_id(name) != upload_id(data):
                     raise ConflictError(f"{self.url}/{name} already holds other bytes") from None
             finally:
                 tmp.unlink()
             _sync_dir(path.parent)
+
+    def _link(self, tmp: Path, path: Path) -> None:
+        """Give a file its name; a `remove` beside us may take the directories away again."""
+        for left in reversed(range(LINK_TRIES)):
+            try:
+                self._make_parents(path)
+                os.link(tmp, path)
+            except FileNotFoundError:
+                if not left:
+                    raise
+            else:
+                return
 
     def upload_id(self, name: str) -> str | None:
         """Compute the id from the bytes."""
@@ -61,41 +75,73 @@ class DirectoryStorage:
         except MissingError:
             return None
 
-    def read(self, name: str) -> Stored:
-        """Read a file; its version is the digest of its bytes."""
-        with _translated(name):
-            data = self._path(name).read_bytes()
-        return Stored(data, upload_id(data))
+    def read(self, name: str, version: str = "") -> Stored:
+        """Read a file whole; see `_version`."""
+        with _translated(name), self._path(name).open("rb") as file:
+            found = self._expect(name, file, version)
+            return Stored(file.read(), found)
 
-    def read_range(self, name: str, offset: int, length: int) -> bytes:
+    def read_range(self, name: str, offset: int, length: int, version: str = "") -> bytes:
         """Read a part of a file."""
         with _translated(name), self._path(name).open("rb") as file:
+            self._expect(name, file, version)
             file.seek(offset)
             return file.read(length)
+
+    def _expect(self, name: str, file: BinaryIO, version: str) -> str:
+        found = _version(os.fstat(file.fileno()))
+        if version and found != version:
+            raise MissingError(f"{self.url}/{name} changed: {version} is now {found}")
+        return found
 
     def replace(self, name: str, data: bytes, version: str) -> None:
         """Compare and swap under a lock that every writer of this directory takes."""
         with _translated(name), self._lock():
             try:
-                found = self.read(name).version
-            except MissingError:
-                found = "nothing"
-            if found != version:
-                raise ConflictError(f"{self.url}/{name} changed: {version} is now {found}")
+                self._compare(name, version)
+            except FileNotFoundError:
+                raise ConflictError(f"{self.url}/{name} is gone") from None
             path = self._path(name)
             self._write_tmp(data).rename(path)
             _sync_dir(path.parent)
 
-    def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        """Walk the directories that can hold the prefix, in order of object names."""
-        start = prefix.rpartition("/")[0]
-        with _translated(prefix):
-            yield from _walk(str(self._root / start) if start else str(self._root), start, prefix)
+    def _compare(self, name: str, version: str) -> None:
+        found = _version(self._path(name).stat())
+        if found != version:
+            raise ConflictError(f"{self.url}/{name} changed: {version} is now {found}")
 
-    def remove(self, name: str) -> None:
-        """Unlink a file."""
+    def list(self, prefix: str, start: str = "", end: str = "") -> Iterator[ObjectInfo]:
+        """Walk the directories that can hold the prefix, in order of object names."""
+        folder = prefix.rpartition("/")[0]
+        with _translated(prefix):
+            root = str(self._root / folder) if folder else str(self._root)
+            for info in _walk(root, folder, prefix):
+                if end and info.name >= end:
+                    return
+                if info.name >= start:
+                    yield info
+
+    def folders(self, prefix: str) -> tuple[str, ...]:
+        """List the directories right below."""
+        with _translated(prefix), suppress(FileNotFoundError, NotADirectoryError):
+            with os.scandir(self._root / prefix) as scan:
+                found = [entry.name for entry in scan if entry.is_dir(follow_symlinks=False)]
+            return tuple(sorted(name for name in found if prefix or name != TMP))
+        return ()
+
+    def remove(self, name: str, version: str = "") -> None:
+        """Unlink a file, and the directories that are empty without it, as a bucket has none."""
+        path = self._path(name)
         with _translated(name):
-            self._path(name).unlink(missing_ok=True)
+            if version:
+                with self._lock(), suppress(FileNotFoundError):
+                    self._compare(name, version)
+                    path.unlink()
+            else:
+                path.unlink(missing_ok=True)
+            with suppress(OSError):  # one that is not empty ends it
+                for parent in path.parents[: name.count("/")]:
+                    parent.rmdir()
 
     def clock(self) -> datetime | None:
         """Have none: the directory's clock is this machine's."""
@@ -113,6 +159,10 @@ class DirectoryStorage:
         with tmp.open("xb") as file:
             file.write(data)
             file.flush()
+            # Kernels before 6.13 stamp files by the tick, up to 10 ms apart: too coarse to tell a
+            # file from its successor, which may be given the same inode number.
+            now_ns = time.time_ns()
+            os.utime(file.fileno(), ns=(now_ns, now_ns))
             os.fsync(file.fileno())
         return tmp
 
@@ -148,7 +198,14 @@ def _walk(directory: str, name: str, prefix: str) -> Iterator[ObjectInfo]:
             if full.startswith(prefix) or prefix.startswith(full):
                 yield from _walk(entry.path, full[:-1], prefix)
         elif full.startswith(prefix):
-            yield ObjectInfo(full, entry.stat().st_size)
+            with suppress(FileNotFoundError):  # removed since the directory was read
+                seen = entry.stat()
+                yield ObjectInfo(full, seen.st_size, _version(seen))
+
+
+def _version(seen: os.stat_result) -> str:
+    """Return what tells a file from any other that had its name: inode, time and size."""
+    return f"{seen.st_ino}-{seen.st_mtime_ns}-{seen.st_size}"
 
 
 def _sync_dir(directory: Path) -> None:

@@ -1,26 +1,30 @@
 """A bucket of Google Cloud Storage, through the official client.
 
 **Invariant:** objects are created with `if_generation_match=0`, so none is ever overwritten, and a
-412 is answered by the stored upload id, so a lost reply is no error.  The library's own retries are
-off: `jostler.bundle.commit` alone retries, because it alone knows when to stop.
+412 is answered by the stored upload id, so a lost reply is no error.  Unless it is given patience,
+it does not retry: of the agent, `jostler.bundle.commit` alone does, because it knows when to stop.
 """
 
 from __future__ import annotations
 
+import http.client
 import os
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 # The client asks for the bucket's metadata on a thread of its own although nobody traces;
 # this needs a permission an uploader seldom has, and a 403 would lie in the audit log.
 os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
 
 import requests.exceptions
+import urllib3.exceptions
 from google.api_core import exceptions as api
 from google.auth import exceptions as auth
 from google.cloud import storage
 from google.cloud.exceptions import GoogleCloudError
+from google.cloud.storage.retry import DEFAULT_RETRY
 
 from jostler.errors import (
     AuthError,
@@ -32,6 +36,7 @@ from jostler.errors import (
     TransientError,
 )
 from jostler.storage.bucket import ObjectInfo, Stored, content_type, upload_id
+from jostler.storage.causes import cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,37 +44,43 @@ if TYPE_CHECKING:
 
 CONNECT_S = 5.0
 READ_S = 60.0
-TIMEOUT = (CONNECT_S, READ_S)
+PAGE = 1000
 _QUOTA_REASONS = {"rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded"}
 
 
 class GcsStorage:
     """One bucket.  STORAGE_EMULATOR_HOST (with its scheme) leads to another server.
 
+    Args:
+        bucket: its name.
+        patience_s: for how long a request is tried again; 0: it is made once.
+
     Raises:
         AuthError: no credentials can be found.
     """
 
-    def __init__(self, bucket: str) -> None:
+    def __init__(self, bucket: str, patience_s: float = 0.0) -> None:
         self.url = f"gs://{bucket}"
         self._name = bucket
-        with _translated(self.url):
+        self._host = "Cloud Storage"
+        retry = DEFAULT_RETRY.with_timeout(patience_s) if patience_s else None
+        self._how: dict[str, Any] = {"timeout": (CONNECT_S, READ_S), "retry": retry}
+        with self._asking():
             emulated = bool(os.environ.get("STORAGE_EMULATOR_HOST"))
             self._client = storage.Client(project="emulated" if emulated else None)
             self._bucket = self._client.bucket(bucket)
+            base = self._client._connection.API_BASE_URL  # noqa: SLF001 - shown nowhere else
+            self._base = str(base)
+            self._host = urlsplit(self._base).netloc
 
     def put_new(self, name: str, data: bytes, metadata: Mapping[str, str]) -> None:
         """Upload with the precondition that there is no object; on 412 see whose it is."""
         blob = self._bucket.blob(name)
         blob.metadata = {**metadata, "upload-id": upload_id(data)}
         try:
-            with _bucket_exists(self.url), _translated(f"{self.url}/{name}"):
+            with _bucket_exists(self.url), self._asking(name):
                 blob.upload_from_string(
-                    data,
-                    content_type=content_type(name),
-                    if_generation_match=0,
-                    timeout=TIMEOUT,
-                    retry=None,
+                    data, content_type=content_type(name), if_generation_match=0, **self._how
                 )
         except ConflictError:
             if self.upload_id(name) != upload_id(data):
@@ -77,29 +88,29 @@ class GcsStorage:
 
     def upload_id(self, name: str) -> str | None:
         """Read it from the object's metadata; an object without one has the empty id."""
-        with _translated(f"{self.url}/{name}"):
-            blob = self._bucket.get_blob(name, timeout=TIMEOUT, retry=None)
-        return None if blob is None else str((blob.metadata or {}).get("upload-id", ""))
+        with self._asking(name):
+            blob = self._bucket.get_blob(name, **self._how)
+            return None if blob is None else str((blob.metadata or {}).get("upload-id", ""))
 
-    def read(self, name: str) -> Stored:
-        """Download an object and the generation it had."""
-        blob = self._bucket.blob(name)
-        with _translated(f"{self.url}/{name}"):
-            data = blob.download_as_bytes(raw_download=True, timeout=TIMEOUT, retry=None)
+    def read(self, name: str, version: str = "") -> Stored:
+        """Download an object, at one generation if it is named, and the generation it had."""
+        blob = self._blob(name, version)
+        with self._asking(name):
+            data = blob.download_as_bytes(raw_download=True, **self._how)
             if blob.generation is None:  # not every server sends the x-goog-generation header
-                blob.reload(timeout=TIMEOUT, retry=None)
-        return Stored(data, str(blob.generation))
+                blob.reload(**self._how)
+            return Stored(data, str(blob.generation))
 
-    def read_range(self, name: str, offset: int, length: int) -> bytes:
+    def read_range(self, name: str, offset: int, length: int, version: str = "") -> bytes:
         """Download a part of an object with one ranged request."""
-        with _translated(f"{self.url}/{name}"):
-            data: bytes = self._bucket.blob(name).download_as_bytes(
+        blob = self._blob(name, version)
+        with self._asking(name):
+            data: bytes = blob.download_as_bytes(
                 start=offset,
                 end=offset + length - 1,
                 raw_download=True,
-                timeout=TIMEOUT,
-                retry=None,
                 checksum=None,  # the stored checksum is the whole object's
+                **self._how,
             )
         return data
 
@@ -107,69 +118,131 @@ class GcsStorage:
         """Upload with the precondition that the generation is still `version`."""
         blob = self._bucket.blob(name)
         blob.metadata = {"upload-id": upload_id(data)}
-        with _bucket_exists(self.url), _translated(f"{self.url}/{name}"):
+        with _bucket_exists(self.url), self._asking(name):
             blob.upload_from_string(
                 data,
                 content_type=content_type(name),
                 if_generation_match=int(version),
-                timeout=TIMEOUT,
-                retry=None,
+                **self._how,
             )
 
-    def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        """List page by page."""
-        with _bucket_exists(self.url), _translated(f"{self.url}/{prefix}"):
+    def list(self, prefix: str, start: str = "", end: str = "") -> Iterator[ObjectInfo]:
+        """List page by page, with no more fields than are asked for."""
+        with _bucket_exists(self.url), self._asking(prefix):
             for blob in self._client.list_blobs(
                 self._name,
                 prefix=prefix,
-                fields="items(name,size),nextPageToken",
-                timeout=TIMEOUT,
-                retry=None,
+                start_offset=start or None,
+                end_offset=end or None,
+                fields="items(name,size,generation),nextPageToken",
+                page_size=PAGE,
+                **self._how,
             ):
-                yield ObjectInfo(blob.name, int(blob.size or 0))
+                yield ObjectInfo(blob.name, int(blob.size or 0), str(blob.generation))
 
-    def remove(self, name: str) -> None:
-        """Delete an object."""
+    def folders(self, prefix: str) -> tuple[str, ...]:
+        """List with a delimiter."""
+        with _bucket_exists(self.url), self._asking(prefix):
+            pages = self._client.list_blobs(
+                self._name,
+                prefix=prefix,
+                delimiter="/",
+                fields="prefixes,nextPageToken",
+                page_size=PAGE,
+                **self._how,
+            )
+            for _ in pages:
+                pass
+            return tuple(sorted(f.removeprefix(prefix).rstrip("/") for f in pages.prefixes))
+
+    def remove(self, name: str, version: str = "") -> None:
+        """Delete an object, at one generation alone if it is named."""
+        condition = {"if_generation_match": int(version)} if version else {}
         try:
-            with _translated(f"{self.url}/{name}"):
-                self._bucket.blob(name).delete(timeout=TIMEOUT, retry=None)
+            with self._asking(name):
+                self._bucket.blob(name).delete(**condition, **self._how)
         except MissingError:
             return
 
     def clock(self) -> datetime | None:
         """Take the Date header of an answer that costs nothing."""
-        http: Any = self._client._http  # noqa: SLF001 - the client shows no header of an answer
-        base = self._client._connection.API_BASE_URL  # noqa: SLF001 - as above
-        with _translated(self.url):
-            answer = http.get(f"{base}/storage/v1/b/{self._name}?fields=name", timeout=TIMEOUT)
-        date = answer.headers.get("Date")
-        return parsedate_to_datetime(date) if date else None
+        asked: Any = self._client._http  # noqa: SLF001 - the client shows no header of an answer
+        with self._asking():
+            answer = asked.get(
+                f"{self._base}/storage/v1/b/{self._name}?fields=name", timeout=self._how["timeout"]
+            )
+            date = answer.headers.get("Date")
+            return parsedate_to_datetime(date) if date else None
+
+    def _blob(self, name: str, version: str) -> Any:  # noqa: ANN401 - the library has no types
+        return self._bucket.blob(name, generation=int(version) if version else None)
+
+    @contextmanager
+    def _asking(self, name: str = "") -> Iterator[None]:
+        """Turn whatever the client and the HTTP stack below it raise into errors of ours."""
+        try:
+            yield
+        except _RAISED as exc:
+            raise _ours(f"{self.url}/{name}" if name else self.url, self._host, exc) from exc
 
 
-@contextmanager
-def _translated(what: str) -> Iterator[None]:
-    """Turn the library's exceptions into ours, each with what an operator can do."""
-    try:
-        yield
-    except GoogleCloudError as exc:
-        raise _of_status(what, exc) from exc
-    except (auth.RefreshError, auth.DefaultCredentialsError) as exc:
-        hint = "set up Workload Identity or GOOGLE_APPLICATION_CREDENTIALS"
-        raise AuthError(f"{what}: {exc}", hint=hint) from exc
-    except (
-        requests.exceptions.RequestException,
-        auth.GoogleAuthError,
-        ConnectionError,
-        TimeoutError,
-    ) as exc:
-        raise TransientError(f"{what}: {exc!r}", hint="check network and DNS") from exc
-    except storage.exceptions.DataCorruption as exc:
-        raise TransientError(f"{what}: {exc}", hint="bytes changed on the way") from exc
+# Each package of the stack lets errors of those below it through: a body that breaks off comes as
+# urllib3's error, a status line that is none as http.client's.  The last four are what the client's
+# own code stumbles over when an answer has status 200 and is no JSON object: a proxy's page.
+_RAISED = (
+    api.GoogleAPIError,
+    auth.GoogleAuthError,
+    storage.exceptions.DataCorruption,
+    storage.exceptions.InvalidResponse,
+    urllib3.exceptions.HTTPError,
+    http.client.HTTPException,
+    OSError,  # requests' and ssl's errors are of this kind
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+)
+
+
+def _ours(what: str, host: str, exc: Exception) -> StorageError:
+    """Return the error of ours that says the same, with what an operator can do."""
+    told = cause(exc, host)
+    hint = "check network and DNS"
+    match exc:
+        case api.RetryError(cause=Exception() as last):  # for as long as patience lasted
+            return _ours(what, host, last)
+        case GoogleCloudError():
+            return _of_status(what, exc)
+        case auth.GoogleAuthError() if not isinstance(exc, auth.TransportError):
+            told = " ".join(str(exc.args[0] if exc.args else exc).split())
+            hint = "set up Workload Identity or GOOGLE_APPLICATION_CREDENTIALS"
+            return AuthError(f"{what}: {told}", hint=hint, cause=told)
+        case storage.exceptions.DataCorruption():
+            told = f"{host} sends bytes that do not have their checksum"
+            hint = "they changed on the way: look at proxies"
+        case OSError(filename=str()):  # of credentials, on this machine
+            hint = "can the file of the credentials be read?"
+            return AuthError(f"{what}: {told}", hint=hint, cause=told)
+        case requests.exceptions.InvalidJSONError():
+            told, hint = _not_gcs(host, exc)
+        case OSError() | urllib3.exceptions.HTTPError() | http.client.HTTPException():
+            pass
+        case auth.TransportError():
+            pass
+        case _:
+            told, hint = _not_gcs(host, exc)
+    return TransientError(f"{what}: {told}", hint=hint, cause=told)
+
+
+def _not_gcs(host: str, exc: Exception) -> tuple[str, str]:
+    told = f"{host} gives an answer that is not Cloud Storage's ({type(exc).__name__})"
+    return told, "does a proxy or a login page stand in between?"
 
 
 def _of_status(what: str, exc: GoogleCloudError) -> StorageError:
     status = int(exc.code or 0)
-    message = f"{what}: HTTP {status} {' '.join(str(exc.message).split())[:300]}"
+    told = f"HTTP {status} {' '.join(str(exc.message).split())[:300]}"
+    message = f"{what}: {told}"
     # Errors of uploads carry the server's reason in their text alone.
     over_quota = any(reason in f"{exc.message} {exc.errors}" for reason in _QUOTA_REASONS)
     error: StorageError

@@ -13,8 +13,12 @@ if TYPE_CHECKING:
     from jostler.storage.bucket import Storage
 
 
-def open_storage(url: str) -> Storage:
+def open_storage(url: str, patience_s: float = 0.0) -> Storage:
     """Open `gs://bucket`, a bare bucket name, or `file:///directory`.
+
+    Args:
+        url: of the bucket.
+        patience_s: for how long a request is tried again; 0: the caller retries, if anybody.
 
     Raises:
         ValueError: the URL is of another kind.
@@ -31,4 +35,4 @@ def open_storage(url: str) -> Storage:
         raise ValueError(f"{url!r} is neither a bucket name, gs://bucket nor file:///dir")
     from jostler.storage.gcs import GcsStorage  # noqa: PLC0415 - 48 MiB that a directory never needs
 
-    return GcsStorage(parts.netloc or parts.path)
+    return GcsStorage(parts.netloc or parts.path, patience_s)

@@ -9,12 +9,15 @@ import pytest
 
 from jostler.errors import ConflictError, MissingError, StorageError, TransientError
 from jostler.storage import Storage, open_storage, upload_id
+from tests.support.misbehaving import Misbehaving
+from tests.support.proxy import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.support.gcs import GcsServer
+    from tests.support.proxy import FaultyServer
 
 
 @pytest.fixture(params=["directory", "gcs"])
@@ -116,6 +119,57 @@ def test_a_listing_has_a_prefix_and_an_order(bucket: Storage) -> None:
     assert list(bucket.list("c/d")) == []
 
 
+def test_a_listing_can_begin_and_end_within_the_prefix(bucket: Storage) -> None:
+    """As the days of a window do."""
+    for day in range(1, 6):
+        bucket.put_new(f"e/d/{day}/x.gz", b"1", {})
+
+    assert [info.name for info in bucket.list("e/d/", "e/d/2", "e/d/4")] == [
+        "e/d/2/x.gz",
+        "e/d/3/x.gz",
+    ]
+    assert len(list(bucket.list("e/d/", "e/d/2"))) == 4
+
+
+def test_the_folders_below_a_prefix_are_those_that_hold_objects(bucket: Storage) -> None:
+    """A bucket has no empty folder."""
+    for name in ("v2/org2/e/x.gz", "v2/org1/e/x.gz", "v2/org1/f/x.gz", "v2/file", "v1/z/x"):
+        bucket.put_new(name, b"1", {})
+    assert bucket.folders("v2/") == ("org1", "org2")
+    assert bucket.folders("") == ("v1", "v2")
+    assert bucket.folders("none/") == ()
+    bucket.remove("v2/org2/e/x.gz")
+    assert bucket.folders("v2/") == ("org1",)
+
+
+def test_an_object_is_read_at_the_version_that_was_listed_or_not_at_all(bucket: Storage) -> None:
+    """What was judged is what is copied and loaded."""
+    bucket.put_new("x.gz", b"1", {})
+    (listed,) = bucket.list("")
+    assert bucket.read("x.gz", listed.version).data == b"1"
+    assert bucket.read("x.gz").version == listed.version
+    assert bucket.read_range("x.gz", 0, 1, listed.version) == b"1"
+
+    bucket.replace("x.gz", b"2", listed.version)
+
+    (again,) = bucket.list("")
+    assert again.version != listed.version
+    with pytest.raises(MissingError):
+        bucket.read("x.gz", listed.version)
+    with pytest.raises(MissingError):
+        bucket.read_range("x.gz", 0, 1, listed.version)
+
+
+def test_a_version_is_never_used_twice(bucket: Storage) -> None:
+    """Not by an object that was removed and made again with the same bytes, in the same moment."""
+    versions = set()
+    for _ in range(20):
+        bucket.put_new("x.gz", b"same", {})
+        versions.add(bucket.read("x.gz").version)
+        bucket.remove("x.gz")
+    assert len(versions) == 20
+
+
 def test_a_removed_object_is_gone(bucket: Storage) -> None:
     """And can be created anew."""
     bucket.put_new("x.gz", b"1", {})
@@ -125,11 +179,168 @@ def test_a_removed_object_is_gone(bucket: Storage) -> None:
     assert bucket.read("x.gz").data == b"2"
 
 
+def test_removing_can_name_the_version(tmp_path: Path) -> None:
+    """What was changed by somebody else stays; what is gone already is no error."""
+    bucket = open_storage(tmp_path.as_uri())
+    bucket.put_new("x.gz", b"1", {})
+    seen = bucket.read("x.gz").version
+    bucket.replace("x.gz", b"2", seen)
+    with pytest.raises(ConflictError):
+        bucket.remove("x.gz", seen)
+    assert bucket.read("x.gz").data == b"2"
+
+    bucket.remove("x.gz", bucket.read("x.gz").version)
+    bucket.remove("x.gz", seen)
+    assert list(bucket.list("")) == []
+
+
+def test_gcs_is_asked_to_compare_the_version_when_removing(
+    faulty_gcs: FaultyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server of these tests does not compare, so its answer is made here."""
+    faulty_gcs.faults[:] = [Fault(status=412, method="DELETE")]
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", faulty_gcs.url)
+    with pytest.raises(ConflictError):
+        open_storage("somewhere").remove("x.gz", "17")
+    assert any("ifGenerationMatch=17" in seen for seen in faulty_gcs.seen)
+
+
+def test_objects_are_created_while_their_neighbours_are_removed(bucket: Storage) -> None:
+    """Directories that come and go are no one's business."""
+    failed: list[Exception] = []
+
+    def work(number: int) -> None:
+        try:
+            for _ in range(30):
+                bucket.put_new(f"a/b/{number}.gz", b"1", {})
+                bucket.remove(f"a/b/{number}.gz")
+        except StorageError as exc:
+            failed.append(exc)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+
+
 def test_a_bucket_that_does_not_answer_is_transient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is known about the object; the caller asks again."""
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
     with pytest.raises(TransientError):
         open_storage("nobody").put_new("x.gz", b"", {})
+
+
+def page(body: bytes, *headers: bytes, status: bytes = b"200 OK") -> bytes:
+    """Make an HTTP answer."""
+    length = b"Content-Length: %d" % len(body)
+    return b"\r\n".join([b"HTTP/1.1 " + status, length, *headers, b"Connection: close", b"", body])
+
+
+HTML = page(b"<html>log in</html>", b"Content-Type: text/html")
+CUT = page(b"x" * 900, b"Content-Type: application/octet-stream")[:-500]
+WRONG = {
+    "closes": b"",
+    "no-http": b"SSH-2.0-OpenSSH_9.9\r\n",
+    "html": HTML,
+    "empty": page(b""),
+    "list": page(b"[]", b"Content-Type: application/json"),
+    "null": page(b"null", b"Content-Type: application/json"),
+    "other-types": page(
+        b'{"items":[{"name":1,"size":"x","generation":{}}],"metadata":7,"generation":"x"}',
+        b"Content-Type: application/json",
+        b"Date: yesterday",
+    ),
+    "cut": CUT,
+    "bad-chunk": page(b"zz", b"Transfer-Encoding: chunked"),
+    "no-gzip": page(b"<html>", b"Content-Encoding: gzip"),
+    "loop": page(b"", b"Location: /", status=b"302 Found"),
+    "odd-status": page(b"", status=b"299 Perhaps"),
+    "not-modified": page(b"", status=b"304 Not Modified"),
+}
+CALLS: dict[str, Callable[[Storage], object]] = {
+    "put_new": lambda bucket: bucket.put_new("x.gz", b"x", {}),
+    "upload_id": lambda bucket: bucket.upload_id("x.gz"),
+    "read": lambda bucket: bucket.read("x.gz"),
+    "read_range": lambda bucket: bucket.read_range("x.gz", 0, 10),
+    "replace": lambda bucket: bucket.replace("x.gz", b"x", "1"),
+    "list": lambda bucket: list(bucket.list("")),
+    "folders": lambda bucket: bucket.folders(""),
+    "remove": lambda bucket: bucket.remove("x.gz"),
+    "clock": lambda bucket: bucket.clock(),
+}
+
+
+def error_of(call: Callable[[Storage], object], bucket: Storage) -> StorageError | None:
+    """Return the error of a call; one of another package comes through."""
+    try:
+        call(bucket)
+    except StorageError as exc:
+        return exc
+    return None
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["ends", "resets"])
+@pytest.mark.parametrize("answer", WRONG.values(), ids=WRONG)
+def test_whatever_a_server_answers_no_error_of_another_package_comes_through(
+    answer: bytes, reset: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be understood is transient: a proxy, a login page, a server that dies."""
+    with Misbehaving(answer, reset=reset) as server:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.url)
+        bucket = open_storage("somewhere")
+        for name, call in CALLS.items():
+            # Some answers are good for some calls: a download takes any bytes.
+            error = error_of(call, bucket)
+            assert error is None or isinstance(error, TransientError), name
+            assert error is None or error.hint, name
+            assert "0x" not in str(error), name
+
+
+@pytest.mark.parametrize(
+    ("answer", "reset", "call", "words"),
+    [
+        (HTML, False, "upload_id", "gives an answer that is not Cloud Storage's"),
+        (HTML, False, "list", "gives an answer that is not Cloud Storage's"),
+        (CUT, False, "read", "breaks off its answer"),
+        (CUT, True, "read", "breaks"),
+        (b"", False, "put_new", "closes the connection without an answer"),
+    ],
+)
+def test_a_cause_is_said_in_words(
+    answer: bytes, reset: bool, call: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the host that was asked; the cause is the same whatever the object is called."""
+    with Misbehaving(answer, reset=reset) as server:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.url)
+        with pytest.raises(TransientError) as caught:
+            CALLS[call](open_storage("somewhere"))
+
+    assert caught.value.cause.startswith(f"{server.host} {words}")
+    assert str(caught.value).startswith("gs://somewhere")
+    assert "x.gz" not in caught.value.cause
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://127.0.0.1:9", "127.0.0.1:9 refuses connections"),
+        ("http://no-such-host.invalid", "the name no-such-host.invalid cannot be resolved"),
+        ("https://{plain}", "no TLS connection with {plain}: "),
+    ],
+)
+def test_a_server_that_cannot_be_reached_is_told_with_its_reason(
+    url: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one sentence, without the chain of exceptions."""
+    with Misbehaving(HTML) as server:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", url.format(plain=server.host))
+        with pytest.raises(TransientError) as caught:
+            open_storage("somewhere").read("x.gz")
+
+    assert caught.value.cause.startswith(words.format(plain=server.host))
+    assert len(caught.value.cause) < 120
 
 
 def test_a_bucket_that_does_not_exist_is_an_error_with_a_hint(

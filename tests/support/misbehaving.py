@@ -1,0 +1,49 @@
+"""A server on loopback that answers every connection with the same bytes, or with none."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from contextlib import suppress
+from typing import Self
+
+
+class Misbehaving:
+    """A TCP server; it reads what comes, sends `answer` and ends the connection.
+
+    Args:
+        answer: bytes of a reply, right or wrong.
+        reset: end each connection with RST instead of FIN.
+    """
+
+    def __init__(self, answer: bytes, *, reset: bool = False) -> None:
+        self._answer = answer
+        self._reset = reset
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.host = f"127.0.0.1:{self._socket.getsockname()[1]}"
+        self.url = f"http://{self.host}"
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        with suppress(OSError):  # the socket was closed: the end
+            while True:
+                connection, _ = self._socket.accept()
+                with connection, suppress(OSError):
+                    self._reply(connection)
+
+    def _reply(self, connection: socket.socket) -> None:
+        connection.settimeout(5)
+        connection.recv(1 << 20)
+        connection.sendall(self._answer)
+        if self._reset:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join(10)
