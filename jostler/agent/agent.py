@@ -24,7 +24,7 @@ from jostler.agent.observe.survey import Survey
 from jostler.agent.rescans import Rescans
 from jostler.agent.start import Meanwhile, await_judges, await_lock, stamp
 from jostler.agent.tally import Tally
-from jostler.agent.why.live import Questions, recall, reply
+from jostler.agent.why.live import Questions, Remembered, reply
 from jostler.agent.why.spool import Doer
 from jostler.bundle import (
     Backoff,
@@ -52,11 +52,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from jostler.agent.start import Judges
-    from jostler.agent.why.local import Memory
     from jostler.config import Config
     from jostler.schema import Fields
     from jostler.watchdir import Arrivals
-    from jostler.why.asked import Asked
 
 log = Log("jostler.agent")
 
@@ -235,7 +233,7 @@ class Agent:
     def _step(self) -> None:
         """Do one round: outcomes, new files, what is due; wait if there was nothing to do."""
         assert self._uploads
-        self.questions.answer(self._recall)
+        self.questions.answer(self._remember)
         self._reporter.turned(self._now)
         busy = self._collect()
         busy |= self._sweep()
@@ -393,14 +391,21 @@ class Agent:
             counts=self._arrivals.counts,
         )
 
-    def _recall(self, asked: Asked) -> Memory:
-        """Say what is in memory of a file that somebody asks for."""
+    def _remember(self) -> Remembered:
+        """Copy what is in memory of files, for somebody who asks for one."""
         assert self._intake
         assert self._uploads
         doer = Doer(
             runs=True, holds_back=self._holds_back(), scan=self._rescans.next(time.monotonic())
         )
-        return recall(asked, self._shelf, self._intake, doer, self.status.troubles.fared())
+        return Remembered(
+            doer=doer,
+            bundles=tuple((bundle, bundle.files) for bundle in self._shelf.open_bundles),
+            limits=self._shelf.limits,
+            intake=self._intake,
+            paths=self._intake.paths(),
+            fared=self.status.troubles.fared(),
+        )
 
     def _why(self, name: str) -> dict[str, Any]:
         """Say where a file is; for any thread."""
@@ -446,9 +451,8 @@ class Agent:
         log.info("agent.stopping", pending=self._intake.pending)
         self._shelf.seal_all(SealReason.SHUTDOWN)
         while (self._uploads.pending or self._sweeps) and not self._is_over(started_s):
-            self.questions.answer(self._recall)
+            self.questions.answer(self._remember)
             self._reporter.turned(self._now)
-            self.questions.answer(self._recall)
             if self._collect() | self._sweep():
                 if self.config.mode is Mode.ONCE and not self._stop.is_set():
                     self._read_leftovers()

@@ -100,6 +100,21 @@ class Left(NamedTuple):
     rejection: Rejection | None
 
 
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Copies of what an intake remembers of files, for other threads to search.
+
+    Attributes:
+        pending: that are in bundles.
+        finished: bad files that stay.
+        doubtful: files that are bad as they are now, and may yet become good.
+    """
+
+    pending: tuple[str, ...]
+    finished: Mapping[str, FileState]
+    doubtful: Mapping[str, FileState]
+
+
 class Intake:
     """Takes paths, one at a time, in one thread.
 
@@ -136,17 +151,20 @@ class Intake:
         """How many files are in bundles that are not yet stored and unlinked."""
         return len(self._pending)
 
-    def held(self, matches: Callable[[str], bool]) -> list[str]:
-        """Return the paths that are in bundles and that somebody asks for."""
-        return [path for path in self._pending if matches(path)]
+    def paths(self) -> Paths:
+        """Copy what is remembered: a millisecond for 100,000 files."""
+        return Paths(tuple(self._pending), self._finished.copy(), self._doubtful.copy())
 
-    def left(self, matches: Callable[[str], bool]) -> list[Left]:
-        """Return the files that were left as they still are, and that somebody asks for."""
-        found = [(path, state, True) for path, state in self._finished.items() if matches(path)]
-        found += [(path, state, False) for path, state in self._doubtful.items() if matches(path)]
+    def left(self, paths: Paths, matches: Callable[[str], bool], most: int) -> list[Left]:
+        """Return files that were left as they still are, and that somebody asks for.
+
+        It reads and judges them again, so it takes its time; any thread may ask.
+        """
+        found = [(path, state, True) for path, state in paths.finished.items() if matches(path)]
+        found += [(path, state, False) for path, state in paths.doubtful.items() if matches(path)]
         return [
             Left(path, state, kept, self._judged_again(path, state))
-            for path, state, kept in found
+            for path, state, kept in found[:most]
             if self._is_still(path, state)
         ]
 

@@ -172,7 +172,7 @@ class OpenBundle:
 
     @property
     def entries(self) -> Entries:
-        """The files in it, in the order of lines; only its owner may ask."""
+        """The files in it, in the order of lines; only its owner may iterate over them."""
         return self._entries
 
     def rejection(self, path: str) -> Rejection | None:

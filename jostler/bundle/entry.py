@@ -106,6 +106,16 @@ class Entries:
             for mtime_ns, ctime_ns in zip(self._numbers[2::5], self._numbers[3::5], strict=True)
         )
 
+    def at(self, line: int) -> Entry:
+        """Return the entry of a line, 0 for the first.
+
+        Any thread may ask for a line that was there when it learned of these entries: they only
+        grow at their end.
+        """
+        inode, size, mtime_ns, ctime_ns, added_us = self._numbers[5 * line : 5 * line + 5]
+        state = FileState(inode, size, mtime_ns, ctime_ns)
+        return Entry(self._paths[line], state, added_us, self._hashes[line])
+
     def __len__(self) -> int:
         return len(self._paths)
 

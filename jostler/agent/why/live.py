@@ -1,15 +1,18 @@
 """The running agent's part: what is in its memory of a file, told to other threads.
 
-**Invariant:** the agent's own thread alone looks into its memory, between two rounds of its loop;
-who asks waits for it, for so long and no longer.
+**Invariant:** between two rounds of its loop the agent's own thread copies what it remembers, and
+does no more, whatever is asked and however often.  The thread that asks searches the copies, one
+at a time: several that compute at once would keep the loop waiting for the interpreter.
 """
 
 from __future__ import annotations
 
 import queue
+import threading
 import time
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +25,10 @@ from jostler.why.finding import Finding, Looked, State, Value
 from jostler.words import duration, rfc3339
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from jostler.agent.intake import Intake, Left
-    from jostler.bundle import Entry, Fared, OpenBundle, OpenBundles
+    from jostler.agent.intake import Intake, Left, Paths
+    from jostler.bundle import Entry, Fared, Limits, OpenBundle
     from jostler.config import Config
     from jostler.why.asked import Asked
 
@@ -35,10 +38,25 @@ MOST = 16
 _TOLD = 20
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    asked: Asked
-    answer: Future[Memory]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """Copies of what an agent remembers of files.
+
+    Attributes:
+        doer: whether and how it takes files.
+        bundles: open ones, each with the number of lines that it had.
+        limits: of a bundle.
+        intake: to judge a file again; no other method of it may be called.
+        paths: that the intake knows.
+        fared: how commits fare.
+    """
+
+    doer: Doer
+    bundles: tuple[tuple[OpenBundle, int], ...]
+    limits: Limits
+    intake: Intake
+    paths: Paths
+    fared: Fared
 
 
 class Questions:
@@ -50,28 +68,41 @@ class Questions:
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
-        self._line: queue.Queue[_Question] = queue.Queue(MOST)
+        self._line: queue.Queue[Future[Remembered]] = queue.Queue(MOST)
+        self._searching = threading.Lock()
 
-    def ask(self, asked: Asked, patience_s: float) -> Memory | None:
-        """Return what the agent remembers of a file; None if its loop does not answer in time."""
-        one = _Question(asked, Future())
+    @contextmanager
+    def turn(self, patience_s: float) -> Iterator[bool]:
+        """Wait for the turn to ask and search; whether it came in time."""
+        came = self._searching.acquire(timeout=patience_s)
         try:
-            self._line.put_nowait(one)
+            yield came
+        finally:
+            if came:
+                self._searching.release()
+
+    def ask(self, patience_s: float) -> Remembered | None:
+        """Return what the agent remembers; None if its loop does not answer in time."""
+        answer: Future[Remembered] = Future()
+        try:
+            self._line.put_nowait(answer)
         except queue.Full:
             return None
         self._wake()
         try:
-            return one.answer.result(patience_s)
+            return answer.result(patience_s)
         except (FutureTimeoutError, CancelledError):
-            one.answer.cancel()
+            answer.cancel()
             return None
 
-    def answer(self, recall: Callable[[Asked], Memory]) -> None:
-        """Answer all questions in line; called by the agent's own thread."""
-        while not self._line.empty():
-            one = self._line.get_nowait()
-            if one.answer.set_running_or_notify_cancel():
-                one.answer.set_result(recall(one.asked))
+    def answer(self, remember: Callable[[], Remembered]) -> None:
+        """Answer those in line now, all with one copy; called by the agent's own thread."""
+        in_line = [self._line.get_nowait() for _ in range(self._line.qsize())]
+        waiting = [answer for answer in in_line if answer.set_running_or_notify_cancel()]
+        if waiting:
+            remembered = remember()
+            for answer in waiting:
+                answer.set_result(remembered)
 
 
 def reply(
@@ -90,18 +121,17 @@ def reply(
     """
     setting = Setting.of(config, Ages(config.settle_age_s, config.missed_age_s))
     asked = question.parse(name, spool=str(setting.spool), datatypes=setting.datatypes)
-    memory = None if waits_for else questions.ask(asked, PATIENCE_S)
     told = f"node {config.node}, datatypes {', '.join(setting.datatypes)}"
     looked = Looked(WHERE, True, told)
-    if memory is None:
-        why = f"the agent's loop has not answered for {duration(PATIENCE_S)}: it may be stuck"
-        if waits_for:
-            why = (
-                f"the agent has just been started, and takes no file yet: it waits for {waits_for}"
-            )
-        looked = Looked(WHERE, False, f"{told}: {why}")
-        memory = Memory(doer=Doer(runs=True, holds_back=why))
-    answer = look(asked, setting, memory)
+    with questions.turn(PATIENCE_S) as came:
+        remembered = questions.ask(PATIENCE_S) if came and not waits_for else None
+        if remembered:
+            memory = recall(asked, remembered)
+        else:
+            why = _silent(waits_for, came=came)
+            looked = Looked(WHERE, False, f"{told}: {why}")
+            memory = Memory(doer=Doer(runs=True, holds_back=why))
+        answer = look(asked, setting, memory)
     place = config.place
     about = {
         "bucket": config.bucket,
@@ -116,18 +146,30 @@ def reply(
     return {**told_json, "looked": [looked.to_json(), *told_json["looked"]], "agent": about}
 
 
-def recall(asked: Asked, shelf: OpenBundles, intake: Intake, doer: Doer, fared: Fared) -> Memory:
-    """Say what open bundles and the intake remember of a file; for the agent's own thread."""
+def _silent(waits_for: str, *, came: bool) -> str:
+    """Say why the agent's memory was not searched."""
+    if waits_for:
+        return f"the agent has just been started, and takes no file yet: it waits for {waits_for}"
+    if not came:
+        return f"others have been asking for {duration(PATIENCE_S)}: ask again"
+    return f"the agent's loop has not answered for {duration(PATIENCE_S)}: it may be stuck"
+
+
+def recall(asked: Asked, remembered: Remembered) -> Memory:
+    """Say what open bundles and the intake remember of a file; for the thread that asks."""
     found = [
-        _open(bundle, line, entry, shelf)
-        for bundle in shelf.open_bundles
-        for line, entry in enumerate(bundle.entries, 1)
-        if asked.matches(entry.path)
+        _open(bundle, line, bundle.entries.at(line), remembered.limits)
+        for bundle, lines in remembered.bundles
+        for line, path in enumerate(bundle.entries.paths[:lines])
+        if asked.matches(path)
     ]
     known = {one.file for one in found}
-    found += [_sealed(path) for path in intake.held(asked.matches)[:_TOLD] if path not in known]
-    found += [_left(left, intake) for left in intake.left(asked.matches)[:_TOLD]]
-    return Memory(doer=doer, findings=tuple(found), uploads=_uploads(fared))
+    held = [path for path in remembered.paths.pending if asked.matches(path)]
+    found += [_sealed(path) for path in held[:_TOLD] if path not in known]
+    intake = remembered.intake
+    left = intake.left(remembered.paths, asked.matches, _TOLD)
+    found += [_left(one, intake) for one in left]
+    return Memory(doer=remembered.doer, findings=tuple(found), uploads=_uploads(remembered.fared))
 
 
 def _uploads(fared: Fared) -> dict[str, Upload]:
@@ -142,21 +184,21 @@ def _uploads(fared: Fared) -> dict[str, Upload]:
     return uploads
 
 
-def _open(bundle: OpenBundle, line: int, entry: Entry, shelf: OpenBundles) -> Finding:
+def _open(bundle: OpenBundle, line: int, entry: Entry, limits: Limits) -> Finding:
     rejection = bundle.rejection(entry.path)
     since = instant(entry.added_us * 1000)
     evidence: dict[str, Value] = {
         "object": bundle.header.url,
         "files": bundle.files,
-        "line": line,
+        "line": line + 1,
         "size": entry.state.size,
         "hash": entry.hash.hex(),
     }
     if rejection:
         evidence |= {"reason": rejection.reason, "field": rejection.field}
     why = "its row is in the open bundle of its datatype and day, in memory; the file is on disk"
-    left_s = shelf.limits.max_age_s - (time.monotonic() - bundle.opened_s)
-    room = shelf.limits.max_bytes - bundle.size_bytes
+    left_s = limits.max_age_s - (time.monotonic() - bundle.opened_s)
+    room = limits.max_bytes - bundle.size_bytes
     return Finding(
         state=State.REJECTED if rejection else State.OPEN,
         file=entry.path,

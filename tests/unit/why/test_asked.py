@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostler.agent.why.live import Questions
-from jostler.agent.why.local import Memory
+from jostler.agent.intake import Paths
+from jostler.agent.why.live import Questions, Remembered
 from jostler.agent.why.spool import Doer
+from jostler.bundle import Fared, Limits
 from jostler.why.asked import Asked, parse
+
+if TYPE_CHECKING:
+    from jostler.agent.intake import Intake
 
 SPOOL = "/var/spool/exp"
 PATH = "foo1/2026/01/02/x.json"
@@ -79,33 +84,81 @@ def test_no_text_leads_out_of_the_spool(text: str) -> None:
     assert not asked.path.startswith("/")
 
 
+def remembered() -> Remembered:
+    """Make what an agent remembers that has not seen any file."""
+    limits = Limits(max_bytes=1, max_age_s=1.0)
+    return Remembered(
+        doer=Doer(runs=True),
+        bundles=(),
+        limits=limits,
+        intake=cast("Intake", None),  # there is nothing to judge again
+        paths=Paths((), {}, {}),
+        fared=Fared(),
+    )
+
+
 def test_a_loop_that_does_not_answer_is_not_waited_for_longer_than_was_said() -> None:
-    """And what nobody waits for any more is not computed."""
+    """And nothing is copied for somebody who waits no more."""
     questions = Questions(lambda: None)
 
-    assert questions.ask(ask(PATH), patience_s=0.01) is None
+    assert questions.ask(patience_s=0.01) is None
 
-    questions.answer(lambda _: pytest.fail("nobody waits for this"))
+    questions.answer(lambda: pytest.fail("nobody waits for this"))
+
+
+def in_line(questions: Questions, count: int) -> list[threading.Thread]:
+    """Let threads ask, and wait until all of them are in line."""
+    asking = [
+        threading.Thread(target=questions.ask, args=(30.0,), daemon=True) for _ in range(count)
+    ]
+    for thread in asking:
+        thread.start()
+    until = time.monotonic() + 60
+    while questions._line.qsize() < count:
+        assert time.monotonic() < until
+    return asking
 
 
 def test_questions_in_line_are_bounded() -> None:
     """A page that asks in a loop cannot fill the agent's memory."""
     questions = Questions(lambda: None)
-    asking = [
-        threading.Thread(target=questions.ask, args=(ask(PATH), 30.0), daemon=True)
-        for _ in range(16)
-    ]
-    for thread in asking:
-        thread.start()
-    until = time.monotonic() + 60
-    while questions._line.qsize() < 16:
-        assert time.monotonic() < until
+    asking = in_line(questions, 16)
 
     began_s = time.monotonic()
-    assert questions.ask(ask(PATH), patience_s=30.0) is None
+    assert questions.ask(patience_s=30.0) is None
     assert time.monotonic() - began_s < 30
 
-    questions.answer(lambda _: Memory(doer=Doer(runs=True)))
+    questions.answer(remembered)
     for thread in asking:
         thread.join(60)
         assert not thread.is_alive()
+
+
+def test_a_round_of_the_loop_copies_its_memory_once_however_many_ask() -> None:
+    """Who asks again meanwhile waits for the next round: clients in a loop cannot hold it up."""
+    questions = Questions(lambda: None)
+    asking = in_line(questions, 3)
+    again: list[threading.Thread] = []
+
+    def remember() -> Remembered:
+        assert not again, "the loop was held up"
+        again.extend(in_line(questions, 1))
+        return remembered()
+
+    questions.answer(remember)
+
+    for thread in asking:
+        thread.join(60)
+        assert not thread.is_alive()
+    questions.answer(remembered)
+    again[0].join(60)
+    assert not again[0].is_alive()
+
+
+def test_one_thread_at_a_time_searches_what_was_copied() -> None:
+    """The others wait for their turn, for so long and no longer."""
+    questions = Questions(lambda: None)
+    with questions.turn(0.0) as first, questions.turn(0.01) as second:
+        assert (first, second) == (True, False)
+    with questions.turn(0.0) as third:
+        assert third
