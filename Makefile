@@ -37,16 +37,20 @@ chromium:
 	  || $(call apt,--no-install-recommends chromium chromium-driver fonts-dejavu-core) \
 	  || echo "the status page is not tested in a browser: install chromium and chromium-driver"
 
-# Both are looked for on the PATH first.  Debian's kubectl is too old to know components; its promtool is
-# unpacked, not installed, for the package would start a server.
-k8s-tools: $(READY) # kubectl and promtool, for tests/k8s
+# All are looked for on the PATH first.  Debian's kubectl is too old to know components; promtool and amtool are
+# unpacked, not installed, for their packages would start servers.
+deb = { dir=$$(mktemp -d) && cd "$$dir" \
+  && { apt-get download -qq $(1) 2>/dev/null || { apt-get update -qq && apt-get download -qq $(1); }; } \
+  && dpkg-deb -x $(1)_*.deb . && mv usr/bin/$(2) "$(CURDIR)/$(BIN)/" && rm -r "$$dir"; }
+
+k8s-tools: $(READY) # kubectl, promtool and amtool, for tests/k8s
 	@PATH="$(CURDIR)/$(BIN):$$PATH"; command -v kubectl >/dev/null || command -v kustomize >/dev/null \
 	  || $(BIN)/python -m pip install --quiet --require-hashes -r tests/k8s/kubectl.lock \
 	  || { echo "the tests of k8s/ need kubectl 1.21 or newer, or kustomize"; exit 1; }
-	@PATH="$(CURDIR)/$(BIN):$$PATH"; command -v promtool >/dev/null || { dir=$$(mktemp -d) && cd "$$dir" \
-	  && { apt-get download -qq prometheus 2>/dev/null || { apt-get update -qq && apt-get download -qq prometheus; }; } \
-	  && dpkg-deb -x prometheus_*.deb . && mv usr/bin/promtool "$(CURDIR)/$(BIN)/" && rm -r "$$dir"; } \
+	@PATH="$(CURDIR)/$(BIN):$$PATH"; command -v promtool >/dev/null || $(call deb,prometheus,promtool) \
 	  || { echo "the tests of k8s/ need promtool: it is part of Prometheus"; exit 1; }
+	@PATH="$(CURDIR)/$(BIN):$$PATH"; command -v amtool >/dev/null || $(call deb,prometheus-alertmanager,amtool) \
+	  || { echo "the tests of k8s/ need amtool: it is part of Alertmanager"; exit 1; }
 
 k8s-check: java k8s-tools ## build and check the manifests, the alerts and the dashboard alone
 	$(BIN)/python -m pytest tests/k8s

@@ -52,6 +52,24 @@ def test_prometheus_accepts_the_rules(rules: Path) -> None:
     assert f"{len(ALERTS)} rules found" in run(tool("promtool"), "check", "rules", rules)
 
 
+def test_alertmanager_accepts_the_runbooks_example(tmp_path: Path) -> None:
+    """It is complete: routes, inhibition and receivers."""
+    (example,) = re.findall(r"```yaml\n(route:.*?)```", RUNBOOK.read_text(), re.DOTALL)
+    path = tmp_path / "alertmanager.yml"
+    path.write_text(example)
+
+    assert "2 receivers" in run(tool("amtool"), "check-config", path)
+
+
+def test_a_fleets_alert_outlasts_those_of_its_last_nodes() -> None:
+    """It inhibits them; if it ended first, each straggler would send a message of its own."""
+    example = RUNBOOK.read_text().partition("inhibit_rules:")[2]
+    fleets = re.findall(r'source_matchers: \[\'alertname="(\w+)"', example)
+
+    assert len(fleets) >= 2
+    assert {ALERTS[name].get("keep_firing_for") for name in fleets} == {"15m"}
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_alerts_fire_when_they_should_and_only_then(rules: Path, case: Path) -> None:
     """Each test names all alerts that fire at a moment; one more or less is a failure."""

@@ -137,4 +137,5 @@ def test_an_outage_wakes_somebody_and_ends_by_itself(gcs: GcsServer, tmp_path: P
     assert firing(tmp_path, [outage, after], "66m") == {"JostlerUploadsFailingEverywhere"}
     both = {"JostlerUploadsFailing", "JostlerUploadsFailingEverywhere"}
     assert firing(tmp_path, [outage, after], "75m") == both
-    assert firing(tmp_path, [outage, after], "85m") == set()
+    assert firing(tmp_path, [outage, after], "85m") == {"JostlerUploadsFailingEverywhere"}
+    assert firing(tmp_path, [outage, after], "99m") == set()
