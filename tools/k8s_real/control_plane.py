@@ -1,4 +1,4 @@
-"""A Kubernetes control plane on loopback: etcd, API server, controller manager, scheduler; no kubelet.
+"""A Kubernetes control plane on loopback: etcd, API server, controllers, scheduler; no kubelet.
 
 **Invariant:** everything listens on loopback and lives in one directory; leaving the context ends
 every process.  A node is an object that nobody serves, so pods are made, judged and scheduled, and
@@ -13,8 +13,10 @@ import secrets
 import socket
 import subprocess
 import time
-from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 START_S = 120.0
 NODE = "node1"
