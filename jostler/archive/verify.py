@@ -1,38 +1,55 @@
-"""`jostler verify`: read a bucket and prove that every file is in it once, whole and findable.
+"""Read a bucket and prove that every file is in it once, whole and findable.
 
 **Invariant:** reads only.  Everything is checked against docs/format.md, nothing is taken from the
-code that writes: rows are parsed as any reader would, blocks are inflated with zlib.
+code that writes.  Bundles of m-lab's Go agent are told by their rows, and of them that is checked
+which they have: their index names the file, the size and the time of each row, and no more.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import sys
 import zlib
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostler.errors import JostlerError, MissingError
-from jostler.format.names import BUNDLE_SUFFIX, REJECTED, BundleName, Kind
-from jostler.storage import open_storage
+from jostler.archive.lines import Row, RowError, lines_of, members, row
+from jostler.archive.pairs import pairs
+from jostler.errors import MissingError
+from jostler.format.go import is_bare, loadable_index
+from jostler.format.names import REJECTED, BundleName
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from jostler.storage import Storage
 
-USAGE = """usage: jostler verify BUCKET-URL [PREFIX] [-originals DIR]
+_INDEX_TYPES = {
+    **dict.fromkeys(("Filename", "TimeAdded", "Datatype", "Node", "ArchiveURL", "Hash"), str),
+    **dict.fromkeys(("Size", "Line", "Offset", "Length"), int),
+}
+_GO_INDEX_KEYS = {"Filename", "Size", "TimeAdded"}
 
-Reads the data, rejected1 and index1 bundles below PREFIX and checks that they agree with each
-other, that every row can be found by its index row, and that no file was stored twice.
-With -originals, also that every file of DIR (<datatype>/<yyyy>/<mm>/<dd>/<name>) is there with
-its own bytes.
-Exit status: 0 all well, 1 a difference was found, 2 wrong use."""
 
-_RAW = b'},"raw":'
-_LINE_KEYS = ("date", "archiver", "raw")
-_ARCHIVER_KEYS = ("Version", "GitCommit", "ArchiveURL", "Filename")
+@dataclass(frozen=True, slots=True)
+class File:
+    """A stored file.
+
+    Attributes:
+        node: that it came from.
+        raw_hash: of the bytes of `raw`.
+        file_hash: of the file's bytes, as the index has it; empty in bundles of the Go agent.
+    """
+
+    node: str
+    raw_hash: str
+    file_hash: str
+
+    @property
+    def content(self) -> str:
+        """What tells one content of a file from another."""
+        return self.file_hash or self.raw_hash
 
 
 @dataclass(slots=True)
@@ -41,211 +58,208 @@ class Report:
 
     Attributes:
         bundles: data bundles read.
+        of_go: how many of them the Go agent wrote.
         rows: rows of data bundles by datatype.
         problems: one line each.
-        files: of each (datatype, Filename) what was stored: the file's hash as its index row has
-            it, and the hash of the bytes of `raw`.
+        files: what was stored of each (datatype, Filename).
+        originals: files of the directory to compare with.
     """
 
     bundles: int = 0
+    of_go: int = 0
     rows: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
-    files: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
+    files: dict[tuple[str, str], list[File]] = field(default_factory=dict)
+    originals: int = 0
 
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of a bundle: its bytes and the parts that were found in it."""
-
-    line: bytes
-    columns: dict[str, Any]
-    raw: bytes
-
-
-def main(argv: list[str]) -> int:
-    """Run the command; return its exit status."""
-    originals = None
-    words = list(argv)
-    for flag in ("-originals", "--originals"):
-        if flag in words:
-            at = words.index(flag)
-            originals = Path(words[at + 1]) if at + 1 < len(words) else None
-            del words[at : at + 2]
-    if not 1 <= len(words) <= 2 or any(word.startswith("-") for word in words):  # noqa: PLR2004
-        print(USAGE, file=sys.stderr)  # noqa: T201 - a command's output
-        return 2
-    try:
-        storage = open_storage(words[0])
-        report = verify(storage, words[1] if len(words) > 1 else "", originals)
-    except ValueError as exc:
-        print(f"jostler verify: {exc}", file=sys.stderr)  # noqa: T201 - as above
-        return 2
-    except JostlerError as exc:
-        print(f"jostler verify: {exc}", file=sys.stderr)  # noqa: T201 - as above
-        return 1
-    for problem in report.problems:
-        print(f"PROBLEM {problem}")  # noqa: T201 - as above
-    rows = ", ".join(f"{count} {datatype}" for datatype, count in sorted(report.rows.items()))
-    print(  # noqa: T201 - as above
-        f"{report.bundles} bundles, rows: {rows or 'none'}; {len(report.problems)} problems"
-    )
-    return 1 if report.problems else 0
+    def say(self, name: object, problem: str, line: int = 0) -> None:
+        """Add a problem of an object, or of one of its lines."""
+        where = f"{name}: line {line}" if line else f"{name}"
+        self.problems.append(f"{where}: {problem}")
 
 
 def verify(storage: Storage, prefix: str, originals: Path | None = None) -> Report:
-    """Check all bundles below a prefix.
+    """Check all bundles whose data object or index object has a name that begins with a prefix.
+
+    Args:
+        storage: the bucket.
+        prefix: of object names; empty for all.
+        originals: a directory whose files `<datatype>/<yyyy>/<mm>/<dd>/<name>` must all be there.
 
     Raises:
         TransientError: the bucket cannot be asked.
     """
     report = Report()
-    data, index = _bundles(storage, prefix, report)
-    for key, name in data.items():
-        index_name = index.pop(key, None)
-        _check_bundle(storage, name, index_name, report)
-    for index_name in index.values():
-        report.problems.append(f"{index_name}: there is no data bundle for this index")
+    found = pairs(storage, prefix)
+    report.problems += found.others
+    for name, index_name in found.paired:
+        try:
+            _Bundle(storage, name, report).check(index_name)
+        except MissingError:
+            report.say(name, "went away while it was looked at")
+    for index_name in found.lonely:
+        report.say(index_name, "there is no data bundle for this index")
     for (datatype, filename), stored in report.files.items():
-        for digest, count in Counter(digest for digest, _ in stored).items():
+        for file, count in Counter((file.node, file.content) for file in stored).items():
             if count > 1:
-                report.problems.append(f"{datatype}/{filename}: stored {count} times ({digest})")
+                report.say(f"{datatype}/{filename}", f"stored {count} times ({file[1]})")
     if originals:
         _check_originals(originals, report)
     return report
 
 
-def _bundles(
-    storage: Storage, prefix: str, report: Report
-) -> tuple[dict[str, BundleName], dict[str, BundleName]]:
-    """Return data and index bundles, each by what both of a pair share."""
-    found: dict[Kind, dict[str, BundleName]] = {Kind.DATA: {}, Kind.INDEX: {}}
-    for info in storage.list(prefix):
-        if not info.name.endswith(BUNDLE_SUFFIX):
-            continue
+class _Bundle:
+    """One data bundle and its index, as far as they can be read."""
+
+    def __init__(self, storage: Storage, name: BundleName, report: Report) -> None:
+        self._storage = storage
+        self._name = name
+        self._report = report
+        self._data = storage.read(str(name)).data
+        self._url = f"{storage.url}/{name}"
+
+    def check(self, index_name: BundleName | None) -> None:
+        """Check the rows for themselves, and against their index."""
+        report, name = self._report, self._name
+        report.bundles += 1
+        rows = self._rows(name, self._data)
+        report.rows[name.datatype] += sum(row is not None for row in rows)
+        go = any(row.go for row in rows if row)
+        report.of_go += go
+        if index_name is None:
+            report.say(name, "has no index bundle")
+            return
+        entries = self._go_index(index_name) if go else self._index(index_name)
+        if len(entries) != len(rows):
+            report.say(name, f"{len(rows)} rows, but {len(entries)} in its index")
+            return
+        blocks = _Blocks(self._data)
+        for line, (found, entry) in enumerate(zip(rows, entries, strict=True), 1):
+            if found is None or not entry:  # reported already
+                continue
+            problems = _go_problems(found, entry) if go else self._row_problems(found, entry, line)
+            if not go and (problem := blocks.problem(found, entry)):
+                problems.append(problem)
+            for problem in problems:
+                report.say(name, problem, line)
+            self._note(found, entry, go=go)
+
+    def _rows(self, name: BundleName, data: bytes) -> list[Row | None]:
+        """Return the rows of an object; None for each line that is none, and is reported."""
+        rows: list[Row | None] = []
+        for number, line in enumerate(self._lines(name, data), 1):
+            try:
+                found = row(line)
+            except RowError as exc:
+                self._report.say(name, str(exc), number)
+                rows.append(None)
+                continue
+            if not found.go and not line.endswith(b"\n"):
+                self._report.say(name, "the line has no end", number)
+            if problem := _column_problem(name, found, f"{self._storage.url}/{name}"):
+                self._report.say(name, problem, number)
+            rows.append(found)
+        return rows
+
+    def _lines(self, name: BundleName, data: bytes) -> list[bytes]:
         try:
-            name = BundleName.parse(info.name)
-        except ValueError as exc:
-            report.problems.append(str(exc))
-            continue
-        pair = f"{name.place.root} {name.day.path} {name.created} {name.datatype} {name.node}"
-        found[name.kind][pair] = name
-    return found[Kind.DATA], found[Kind.INDEX]
+            return lines_of(data)
+        except RowError as exc:
+            self._report.say(name, str(exc))
+            return []
 
+    def _index(self, name: BundleName) -> list[dict[str, Any]]:
+        """Return the index rows; an empty one for each that is reported."""
+        entries = []
+        for number, found in enumerate(self._rows(name, self._storage.read(str(name)).data), 1):
+            entry = self._members(name, found.raw, number) if found else {}
+            bad = [key for key, kind in _INDEX_TYPES.items() if type(entry.get(key)) is not kind]
+            if entry and bad:
+                self._report.say(name, f"the index row has no good {', '.join(bad)}", number)
+            entries.append({} if bad else entry)
+        return entries
 
-def _check_bundle(
-    storage: Storage, name: BundleName, index_name: BundleName | None, report: Report
-) -> None:
-    report.bundles += 1
-    data = storage.read(str(name)).data
-    rows = _rows(storage, name, data, report)
-    report.rows[name.datatype] += len(rows)
-    if index_name is None:
-        report.problems.append(f"{name}: has no index bundle")
-        return
-    try:
-        index_data = storage.read(str(index_name)).data
-    except MissingError:
-        report.problems.append(f"{index_name}: went away while it was looked at")
-        return
-    index = _rows(storage, index_name, index_data, report)
-    if len(index) != len(rows):
-        report.problems.append(f"{name}: {len(rows)} rows, but {len(index)} in its index")
-        return
-    url = f"{storage.url}/{name}"
-    blocks = _Blocks(data)
-    for line, (row, entry) in enumerate(zip(rows, index, strict=True), 1):
-        where = f"{name}: line {line}"
-        for problem in _row_problems(name, row, entry.columns["raw"], line, url):
-            report.problems.append(f"{where}: {problem}")
-        if problem := blocks.problem(row, entry.columns["raw"]):
-            report.problems.append(f"{where}: {problem}")
-        _note_file(name, row, entry.columns["raw"], report)
+    def _go_index(self, name: BundleName) -> list[dict[str, Any]]:
+        """Return the bare lines of an index of the Go agent's; an empty one for each reported."""
+        entries = []
+        for number, line in enumerate(self._lines(name, self._storage.read(str(name)).data), 1):
+            entry = self._members(name, line, number) if is_bare(line) else {}
+            if set(entry) != _GO_INDEX_KEYS or loadable_index(line) == line:
+                self._report.say(name, "no index line as the Go agent writes it", number)
+                entry = {}
+            entries.append(entry)
+        return entries
 
-
-def _rows(storage: Storage, name: BundleName, data: bytes, report: Report) -> list[Row]:
-    """Return the rows of a bundle that are rows, and report the others."""
-    try:
-        plain = _gunzip(data)
-    except zlib.error as exc:
-        report.problems.append(f"{name}: not one gzip stream: {exc}")
-        return []
-    if not plain.endswith(b"\n"):
-        report.problems.append(f"{name}: the last line has no end")
-    rows = []
-    for number, line in enumerate(plain.split(b"\n")[:-1], 1):
+    def _members(self, name: BundleName, value: bytes, number: int) -> dict[str, Any]:
         try:
-            columns = json.loads(line)
-            raw = line[line.index(_RAW) + len(_RAW) : -1]
-        except ValueError as exc:
-            report.problems.append(f"{name}: line {number}: no row: {exc}")
-            continue
-        problem = _column_problem(storage, name, columns)
-        if problem:
-            report.problems.append(f"{name}: line {number}: {problem}")
-            continue
-        rows.append(Row(line + b"\n", columns, raw))
-    return rows
+            return members(value)
+        except RowError as exc:
+            self._report.say(name, str(exc), number)
+            return {}
+
+    def _row_problems(self, row: Row, entry: dict[str, Any], line: int) -> list[str]:
+        """Return where a row and its index row differ."""
+        expected = {
+            "Filename": row.archiver["Filename"],
+            "Datatype": self._name.datatype,
+            "Node": self._name.node,
+            "ArchiveURL": self._url,
+            "Line": line,
+        }
+        problems = [
+            f"index has {key} {entry.get(key)!r}, expected {value!r}"
+            for key, value in expected.items()
+            if entry.get(key) != value
+        ]
+        if self._name.datatype == REJECTED:
+            return problems
+        # The file may have had line breaks or a byte order mark, which raw has not; without them,
+        # or with the one at its end, its hash can be computed here.
+        problems += [
+            f"Hash {entry['Hash']} is not that of its bytes"
+            for content in (row.raw, row.raw + b"\n")
+            if len(content) == entry["Size"] and _hash(content) != entry["Hash"]
+        ]
+        if len(row.raw) > entry["Size"]:
+            problems.append(f"raw has {len(row.raw)} bytes, the file had {entry['Size']}")
+        return problems
+
+    def _note(self, row: Row, entry: dict[str, Any], *, go: bool) -> None:
+        """Remember the file of a row."""
+        datatype = self._name.datatype
+        filename = str(row.archiver["Filename"])
+        if go:  # absolute; the last four parts are its day and its name
+            filename = "/".join(filename.split("/")[-4:])
+        if datatype == REJECTED:
+            datatype = str(members(row.raw).get("Datatype", ""))
+        file = File(self._name.node, _hash(row.raw), "" if go else str(entry["Hash"]))
+        self._report.files.setdefault((datatype, filename), []).append(file)
 
 
-def _gunzip(data: bytes) -> bytes:
-    inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    plain = inflate.decompress(data)
-    if not inflate.eof or inflate.unused_data:
-        raise zlib.error("truncated, or more than one stream")
-    return plain
-
-
-def _column_problem(storage: Storage, name: BundleName, columns: Any) -> str:  # noqa: ANN401 - JSON
+def _column_problem(name: BundleName, row: Row, url: str) -> str:
     """Return what is wrong with the standard columns, or nothing."""
-    if not isinstance(columns, dict) or tuple(columns) != _LINE_KEYS:
-        return f"expected the columns {_LINE_KEYS}"
-    archiver, raw = columns["archiver"], columns["raw"]
-    if not isinstance(archiver, dict) or tuple(archiver) != _ARCHIVER_KEYS:
-        return f"expected archiver to have {_ARCHIVER_KEYS}"
-    if not all(isinstance(value, str) and value for value in archiver.values()):
-        return "a field of archiver is empty"
-    day = "" if name.datatype == REJECTED else f"{name.day.path}/"  # its paths may have no day
-    wrong = {
-        f"date {columns['date']!r} is not the bundle's day": columns["date"] != name.day.iso,
-        f"ArchiveURL {archiver['ArchiveURL']!r} is not this bundle": (
-            archiver["ArchiveURL"] != f"{storage.url}/{name}"
-        ),
-        f"Filename {archiver['Filename']!r} lies in another day": (
-            not archiver["Filename"].startswith(day)
-        ),
-        "raw is not an object": not isinstance(raw, dict),
-    }
+    date, filename = row.date, str(row.archiver["Filename"])
+    archive_url = row.archiver["ArchiveURL"]
+    wrong = {f"ArchiveURL {archive_url!r} is not this bundle": archive_url != url}
+    if row.go:  # its folder is the day of the clock, its Filename is absolute
+        wrong[f"Filename {filename!r} lies in another day than date {date!r}"] = (
+            f"/{str(date).replace('-', '/')}/" not in filename
+        )
+    else:
+        day = "" if name.datatype == REJECTED else f"{name.day.path}/"  # its paths may have no day
+        wrong[f"date {date!r} is not the bundle's day"] = date != name.day.iso
+        wrong[f"Filename {filename!r} lies in another day"] = not filename.startswith(day)
     return "; ".join(problem for problem, is_so in wrong.items() if is_so)
 
 
-def _row_problems(
-    name: BundleName, row: Row, entry: dict[str, Any], line: int, url: str
-) -> list[str]:
-    """Return where a row and its index row differ."""
-    expected = {
-        "Filename": row.columns["archiver"]["Filename"],
-        "Datatype": name.datatype,
-        "Node": name.node,
-        "ArchiveURL": url,
-        "Line": line,
-    }
-    problems = [
-        f"index has {key} {entry.get(key)!r}, expected {value!r}"
+def _go_problems(row: Row, entry: dict[str, Any]) -> list[str]:
+    """Return where a row of the Go agent's and its index line differ."""
+    expected = {"Filename": row.archiver["Filename"], "Size": len(row.line.rstrip(b"\n"))}
+    return [
+        f"index has {key} {entry[key]!r}, expected {value!r}"
         for key, value in expected.items()
-        if entry.get(key) != value
+        if entry[key] != value
     ]
-    if name.datatype == REJECTED:
-        return problems
-    # The file may have had line breaks or a byte order mark, which raw has not; without them,
-    # or with the one at its end, its hash can be computed here.
-    problems += [
-        f"Hash {entry['Hash']} is not that of its bytes"
-        for content in (row.raw, row.raw + b"\n")
-        if len(content) == entry["Size"] and _hash(content) != entry["Hash"]
-    ]
-    if len(row.raw) > entry["Size"]:
-        problems.append(f"raw has {len(row.raw)} bytes, the file had {entry['Size']}")
-    return problems
 
 
 class _Blocks:
@@ -271,21 +285,17 @@ class _Blocks:
         return ""
 
 
-def _note_file(name: BundleName, row: Row, entry: dict[str, Any], report: Report) -> None:
-    datatype = row.columns["raw"]["Datatype"] if name.datatype == REJECTED else name.datatype
-    stored = report.files.setdefault((datatype, entry["Filename"]), [])
-    stored.append((entry["Hash"], _hash(row.raw)))
-
-
 def _check_originals(originals: Path, report: Report) -> None:
     """Report each file of a directory that is not in the bucket with its own bytes."""
     for path in sorted(path for path in originals.rglob("*") if path.is_file()):
+        report.originals += 1
         datatype, _, filename = path.relative_to(originals).as_posix().partition("/")
         content = path.read_bytes()
         raw = content.removeprefix(b"\xef\xbb\xbf").translate(None, b"\r\n")
-        stored = report.files.get((datatype, filename), [])
-        if (_hash(content), _hash(raw)) not in stored:
-            report.problems.append(f"{datatype}/{filename}: is not in the bucket as it is here")
+        stored: Sequence[File] = report.files.get((datatype, filename), [])
+        wanted = {(_hash(content), _hash(raw)), ("", _hash(raw))}
+        if not any((file.file_hash, file.raw_hash) in wanted for file in stored):
+            report.say(f"{datatype}/{filename}", "is not in the bucket as it is here")
 
 
 def _hash(content: bytes) -> str:

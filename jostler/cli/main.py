@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run the program; return its exit status."""
     argv = sys.argv[1:] if argv is None else argv
     if argv[:1] == ["verify"]:
-        from jostler.archive.verify import main as verify  # noqa: PLC0415 - the agent never needs it
+        from jostler.cli.verify import main as verify  # noqa: PLC0415 - the agent never needs it
 
         return verify(argv[1:])
     if argv[:1] == ["status"]:

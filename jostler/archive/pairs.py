@@ -1,0 +1,106 @@
+"""Which data bundles and index bundles of a bucket belong together.
+
+**Invariant:** a bundle is found whichever folder a prefix names: the other half of a pair lies in
+another folder, `index1` or the datatype's, and is looked for there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from jostler.format.names import BUNDLE_SUFFIX, INDEX, BundleName, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jostler.storage import Storage
+
+# The folder of an experiment in a prefix, and what comes after it.
+_FOLDER_RE = re.compile(
+    r"(?P<root>(?:.*/)?(?:v1|v2/[a-z0-9]+)/[^/]+)/(?P<folder>[^/]+)(?P<rest>/.*)?"
+)
+
+
+@dataclass(slots=True)
+class Pairs:
+    """What is below a prefix.
+
+    Attributes:
+        paired: data bundles, each with its index; None where there is none.
+        lonely: index bundles without a data bundle.
+        others: names of objects that look like bundles and are none, with the reason.
+    """
+
+    paired: list[tuple[BundleName, BundleName | None]] = field(default_factory=list)
+    lonely: list[BundleName] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+
+
+def pairs(storage: Storage, prefix: str) -> Pairs:
+    """List the bundles of which one half, data or index, has a name that begins with `prefix`.
+
+    Raises:
+        TransientError: the bucket cannot be asked.
+    """
+    found = Pairs()
+    data: dict[str, BundleName] = {}
+    index: dict[str, BundleName] = {}
+    for place in (prefix, *_other_halves(storage, prefix)):
+        for name in _bundles(storage, place, found):
+            if str(name).startswith(prefix) or _begins(other_half(name), prefix):
+                (index if name.kind is Kind.INDEX else data)[name.pair] = name
+    for pair, name in data.items():
+        found.paired.append((name, index.pop(pair, None)))
+    for name in index.values():
+        # An agent that runs beside us stores data first: what is new since then is no problem.
+        if not any(_exists(storage, half) for half in other_half(name)):
+            found.lonely.append(name)
+    return found
+
+
+def other_half(name: BundleName) -> list[BundleName]:
+    """Name the index of a data bundle, or the data bundle of an index.
+
+    An index does not say where a datatype with dashes ends, so there may be several candidates.
+    """
+    if name.kind is Kind.DATA:
+        return [replace(name, kind=Kind.INDEX)]
+    words = f"{name.datatype}-{name.node}".split("-")
+    return [
+        replace(name, kind=Kind.DATA, datatype="-".join(words[:n]), node="-".join(words[n:]))
+        for n in range(1, len(words))
+    ]
+
+
+def _begins(names: list[BundleName], prefix: str) -> bool:
+    return any(str(name).startswith(prefix) for name in names)
+
+
+def _other_halves(storage: Storage, prefix: str) -> Iterator[str]:
+    """Yield the prefixes below which the other halves lie."""
+    found = _FOLDER_RE.fullmatch(prefix)
+    if not found:
+        return  # the prefix is above the folders: it covers both halves
+    rest = found["rest"] or ""
+    if found["folder"] != INDEX:
+        yield f"{found['root']}/{INDEX}" + rest.replace(f"-{Kind.DATA}.", f"-{Kind.INDEX}.")
+        return
+    for folder in storage.folders(f"{found['root']}/"):
+        if folder != INDEX:
+            yield f"{found['root']}/{folder}" + rest.replace(f"-{Kind.INDEX}.", f"-{Kind.DATA}.")
+
+
+def _bundles(storage: Storage, prefix: str, found: Pairs) -> Iterator[BundleName]:
+    for info in storage.list(prefix):
+        if not info.name.endswith(BUNDLE_SUFFIX):
+            continue
+        try:
+            yield BundleName.parse(info.name)
+        except ValueError as exc:
+            found.others.append(str(exc))
+
+
+def _exists(storage: Storage, name: BundleName) -> bool:
+    return any(info.name == str(name) for info in storage.list(str(name)))
