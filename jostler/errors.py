@@ -18,6 +18,8 @@ operator what to do about it.
 
 from __future__ import annotations
 
+import os
+
 
 class JostlerError(Exception):
     """The root of everything jostler raises on purpose."""
@@ -53,6 +55,19 @@ class SchemaError(JostlerError):
     def __init__(self, message: str, problems: list[str], *, hint: str = "") -> None:
         super().__init__("\n  ".join([message, *problems]), hint=hint)
         self.problems = problems
+
+
+def told(exc: Exception) -> str:
+    """Say an error in words that do not change from one object, or temporary file, to the next.
+
+    So the same cause of many can be told once.
+    """
+    if isinstance(exc, StorageError):
+        return exc.cause
+    if isinstance(exc, OSError) and exc.strerror:
+        where = os.path.dirname(str(exc.filename or ""))  # noqa: PTH120 - the path is text
+        return f"{where}: {exc.strerror}" if where else exc.strerror
+    return str(exc) or type(exc).__name__
 
 
 class StorageError(JostlerError):

@@ -8,7 +8,7 @@ from jostler.bundle.file import NotAFileError, content_hash, read_file
 from jostler.bundle.journal import Journal, Record
 from jostler.bundle.open_bundles import OpenBundles, Put, Stamp
 from jostler.bundle.retry import Backoff, Tries
-from jostler.bundle.upload_stats import Fared, Trouble, UploadStats
+from jostler.bundle.upload_stats import Fared, Recurring, Trouble, UploadStats
 from jostler.bundle.uploads import Crash, Uploads
 from jostler.format.blocks import LEVELS
 from jostler.format.row import (
@@ -43,6 +43,7 @@ __all__ = [
     "Outcome",
     "Put",
     "Record",
+    "Recurring",
     "Rejection",
     "SealReason",
     "Stamp",

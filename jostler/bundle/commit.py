@@ -16,7 +16,7 @@ from jostler.bundle.cleanup import Outcome, Stored
 from jostler.bundle.file import content_hash, read_file
 from jostler.bundle.journal import Journal, Record
 from jostler.bundle.upload_stats import Trouble, UploadStats
-from jostler.errors import ConflictError, JostlerError, TransientError
+from jostler.errors import ConflictError, JostlerError, TransientError, told
 from jostler.format.names import display
 from jostler.format.row import instant, one_line, rejected_most
 from jostler.log import EveryMinute, Log
@@ -198,7 +198,7 @@ class Commit:
                     what=what,
                     bundle=record.basename,
                     error_class=type(exc).__name__,
-                    error=str(exc),
+                    error=told(exc),
                     tries=failures,
                     times=count,
                     next_try_s=round(wait_s, 1),

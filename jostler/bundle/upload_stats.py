@@ -10,9 +10,11 @@ import time
 from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 
-from jostler.errors import JostlerError
+from jostler.errors import JostlerError, told
 
 TROUBLES_KEPT = 20
+ERRORS_KEPT = 20
+OBJECTS_KEPT = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +25,7 @@ class Trouble:
         at_s: Unix time.
         kind: class of the error, such as `QuotaError`.
         what: object that was to be stored, or `journal`.
-        text: what was said.
+        text: why, in words that are the same for every object.
         hint: what an operator can do.
         tries: how often this step has failed by now.
         next_try_s: seconds until it is tried again.
@@ -45,10 +47,39 @@ class Trouble:
             at_s=time.time(),
             kind=kind,
             what=what,
-            text=str(exc),
+            text=told(exc),
             hint=hint,
             tries=tries,
             next_try_s=next_try_s,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recurring:
+    """One error, however many objects and tries it hit.
+
+    Attributes:
+        last: its last attempt.
+        first_s: Unix time of its first one.
+        times: attempts that it ended.
+        objects: the last ones that it hit, newest last, `OBJECTS_KEPT` at most.
+        failing: of all steps, those that fail because of it now.
+    """
+
+    last: Trouble
+    first_s: float
+    times: int = 0
+    objects: tuple[str, ...] = ()
+    failing: int = 0
+
+    def again(self, trouble: Trouble) -> Recurring:
+        """Return what it is after one more attempt."""
+        others = [name for name in self.objects if name != trouble.what]
+        return replace(
+            self,
+            last=trouble,
+            times=self.times + 1,
+            objects=(*others[1 - OBJECTS_KEPT :], trouble.what),
         )
 
 
@@ -61,6 +92,7 @@ class Fared:
         failures: of these, by (datatype, class of error).
         failing_since_s: Unix time; 0 while nothing fails.
         troubles: the last ones, oldest first.
+        errors: the last ones, newest first, equal ones once.
         tries: failed attempts so far, by the name of a data bundle that is not yet stored.
     """
 
@@ -68,6 +100,7 @@ class Fared:
     failures: Counter[tuple[str, str]] = field(default_factory=Counter)
     failing_since_s: float = 0.0
     troubles: tuple[Trouble, ...] = ()
+    errors: tuple[Recurring, ...] = ()
     tries: dict[str, int] = field(default_factory=dict)
 
 
@@ -78,7 +111,8 @@ class UploadStats:
         self._lock = threading.Lock()
         self._fared = Fared()
         self._troubles: deque[Trouble] = deque(maxlen=TROUBLES_KEPT)
-        self._failing: set[tuple[str, str]] = set()
+        self._failing: dict[tuple[str, str], tuple[str, str]] = {}
+        self._errors: dict[tuple[str, str], Recurring] = {}
 
     def begun(self, datatype: str) -> None:
         """Learn that a step is tried."""
@@ -91,14 +125,20 @@ class UploadStats:
             self._fared.failures[datatype, trouble.kind] += 1
             self._troubles.append(trouble)
             self._fared.tries[bundle] = self._fared.tries.get(bundle, 0) + 1
-            self._failing.add((bundle, trouble.what))
+            error = (trouble.kind, trouble.text)
+            self._failing[bundle, trouble.what] = error
+            known = self._errors.pop(error, None)
+            known = known or Recurring(last=trouble, first_s=trouble.at_s)
+            self._errors[error] = known.again(trouble)  # the newest stands last
+            while len(self._errors) > ERRORS_KEPT:
+                del self._errors[next(iter(self._errors))]
             if not self._fared.failing_since_s:
                 self._fared = replace(self._fared, failing_since_s=time.time())
 
     def ended(self, bundle: str, what: str) -> None:
         """Learn that a step that had failed succeeded, or was given up."""
         with self._lock:
-            self._failing.discard((bundle, what))
+            self._failing.pop((bundle, what), None)
             if not self._failing:
                 self._fared = replace(self._fared, failing_since_s=0.0)
 
@@ -115,5 +155,13 @@ class UploadStats:
                 failures=self._fared.failures.copy(),
                 failing_since_s=self._fared.failing_since_s,
                 troubles=tuple(self._troubles),
+                errors=self._recurring(),
                 tries=dict(self._fared.tries),
             )
+
+    def _recurring(self) -> tuple[Recurring, ...]:
+        failing = Counter(self._failing.values())
+        return tuple(
+            replace(known, failing=failing[error])
+            for error, known in reversed(self._errors.items())
+        )

@@ -224,11 +224,16 @@ def _translated(name: str) -> Iterator[None]:
     except FileNotFoundError as exc:
         raise MissingError(f"there is no object {name}") from exc
     except PermissionError as exc:
-        raise AuthError(f"{name}: {exc}", hint="give the agent's user access") from exc
+        told = f"the bucket's directory cannot be used: {exc.strerror}"
+        hint = "give the agent's user access"
+        raise AuthError(f"{name}: {exc}", hint=hint, cause=told) from exc
     except OSError as exc:
+        told = f"the bucket's directory cannot be used: {exc.strerror or exc}"
         if exc.errno in _FULL:
-            raise QuotaError(f"{name}: {exc}", hint="free some disk space") from exc
-        raise TransientError(f"{name}: {exc}") from exc
+            hint = "free some disk space"
+            raise QuotaError(f"{name}: {exc}", hint=hint, cause=told) from exc
+        hint = "look at the disk or network file system that it is on"
+        raise TransientError(f"{name}: {exc}", hint=hint, cause=told) from exc
 
 
 _FULL = {28, 122}  # ENOSPC, EDQUOT

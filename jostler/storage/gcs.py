@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 # this needs a permission an uploader seldom has, and a 403 would lie in the audit log.
 os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
 
+import orjson
 import requests.exceptions
 import urllib3.exceptions
 from google.api_core import exceptions as api
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 CONNECT_S = 5.0
 READ_S = 60.0
 PAGE = 1000
+SAID_MOST = 200
 _QUOTA_REASONS = {"rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded"}
 
 
@@ -212,7 +214,7 @@ def _ours(what: str, host: str, exc: Exception) -> StorageError:
         case api.RetryError(cause=Exception() as last):  # for as long as patience lasted
             return _ours(what, host, last)
         case GoogleCloudError():
-            return _of_status(what, exc)
+            return _of_status(what, host, exc)
         case auth.GoogleAuthError() if not isinstance(exc, auth.TransportError):
             told = " ".join(str(exc.args[0] if exc.args else exc).split())
             hint = "set up Workload Identity or GOOGLE_APPLICATION_CREDENTIALS"
@@ -239,27 +241,43 @@ def _not_gcs(host: str, exc: Exception) -> tuple[str, str]:
     return told, "does a proxy or a login page stand in between?"
 
 
-def _of_status(what: str, exc: GoogleCloudError) -> StorageError:
+def _of_status(what: str, host: str, exc: GoogleCloudError) -> StorageError:
     status = int(exc.code or 0)
-    told = f"HTTP {status} {' '.join(str(exc.message).split())[:300]}"
+    told = _answered(what, host, exc)
     message = f"{what}: {told}"
     # Errors of uploads carry the server's reason in their text alone.
     over_quota = any(reason in f"{exc.message} {exc.errors}" for reason in _QUOTA_REASONS)
-    error: StorageError
+    kind: type[StorageError] = TransientError
+    hint = "wait; if it lasts, look at the provider's status page"
     if isinstance(exc, api.PreconditionFailed):
-        error = ConflictError(message)
+        kind, hint = ConflictError, ""
     elif isinstance(exc, api.NotFound):
-        error = MissingError(message)
+        kind, hint = MissingError, ""
     elif status == 429 or over_quota:  # noqa: PLR2004 - the HTTP status itself
-        error = QuotaError(message, hint="slower uploads, or a higher quota")
+        kind, hint = QuotaError, "slower uploads, or a higher quota"
     elif status in {401, 403}:
+        kind = AuthError
         hint = "grant roles/storage.objectUser on the bucket (or objectCreator and objectViewer)"
-        error = AuthError(message, hint=hint)
-    elif status == 408 or status >= 500 or not status:  # noqa: PLR2004 - the HTTP status itself
-        error = TransientError(message)
-    else:
-        error = RefusedError(message, hint="time will hardly mend this; look at the request")
-    return error
+    elif 0 < status < 500 and status != 408:  # noqa: PLR2004 - as above
+        kind, hint = RefusedError, "time will hardly mend this; look at the request"
+    return kind(message, hint=hint, cause=told)
+
+
+def _answered(what: str, host: str, exc: GoogleCloudError) -> str:
+    """Say what a server answered, in its own words if it has any, without the object's name."""
+    code = int(exc.code or 0)
+    phrase = http.client.responses.get(code, "")
+    told = f"{host} answers HTTP {code} {phrase}".rstrip()
+    text = str(getattr(exc.response, "text", "") or "")
+    try:
+        said = str(orjson.loads(text)["error"]["message"])
+    except (ValueError, LookupError, TypeError):  # a proxy's page, or nothing
+        said = "" if text.lstrip().startswith("<") else text
+    _, _, name = what.removeprefix("gs://").partition("/")
+    if name:
+        said = said.replace(name, "the object")
+    said = " ".join(said.split())[:SAID_MOST]
+    return f"{told}: {said}" if said and said != phrase else told
 
 
 @contextmanager
@@ -268,4 +286,6 @@ def _bucket_exists(what: str) -> Iterator[None]:
     try:
         yield
     except MissingError as exc:
-        raise RefusedError(str(exc), hint=f"does the bucket of {what} exist?") from exc
+        told = f"there is no bucket {what}"
+        hint = f"does the bucket of {what} exist?"
+        raise RefusedError(f"{exc} ({told})", hint=hint, cause=told) from exc

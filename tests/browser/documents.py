@@ -164,7 +164,7 @@ def bucket_down() -> Document:
     """Return the document of an agent whose bucket answers 503."""
     document = well()
     under_way = bundle("ndt7", "063000")
-    text = "503 Service Unavailable"
+    text = "storage.googleapis.com answers HTTP 503 Service Unavailable"
     document["health"] = {
         "level": "bad",
         "since": at(528),
@@ -175,7 +175,7 @@ def bucket_down() -> Document:
                 "code": "uploads_failing",
                 "level": "bad",
                 "since": at(528),
-                "text": f"Uploads have been failing for 8 min 48 s; last error: {text}",
+                "text": f"Uploads have been failing for 8 min 48 s: {text}",
                 "hint": "Check the bucket, the network and the service account; "
                 "the agent retries by itself.",
             },
@@ -196,12 +196,16 @@ def bucket_down() -> Document:
         "errors": [
             {
                 "at": at(20),
+                "since": at(528),
                 "class": "TransientError",
-                "what": under_way,
                 "text": text,
-                "hint": "the service is overloaded; tried again",
+                "hint": "wait; if it lasts, look at the provider's status page",
+                "times": 9,
+                "failing": 1,
+                "what": under_way,
                 "tries": 9,
                 "next_try_s": 31.5,
+                "objects": [under_way],
             }
         ],
     }

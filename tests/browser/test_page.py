@@ -135,8 +135,8 @@ def test_the_page_is_readable_without_scripts(browser: Browser, site: Site) -> N
     for text in (
         "Nothing is lost: 1,204 files wait on disk.",
         "Check the bucket, the network and the service account",
-        "TransientError: 503 Service Unavailable",
-        "the service is overloaded; tried again",
+        "storage.googleapis.com answers HTTP 503 Service Unavailable",
+        "wait; if it lasts, look at the provider's status page",
         "age in 51 min, or 13.0 MiB more",
         "20261121T053000.000000Z-ndt7-mlab1-lga0t-ndt-data.jsonl.gz",
         "expected FLOAT, found a string",

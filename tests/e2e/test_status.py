@@ -159,7 +159,13 @@ def test_an_outage_is_said_in_words_and_makes_nothing_unwell(
             assert during["health"]["problems"][0]["code"] == "uploads_failing"
             assert "Uploads have been failing for" in during["health"]["headline"]
             assert "Nothing is lost" in during["health"]["headline"]
-            assert during["uploads"]["errors"][0]["class"] == "TransientError"
+            (error,) = during["uploads"]["errors"]  # however many bundles it hit
+            assert error["class"] == "TransientError"
+            told = f"127.0.0.1:{proxy.port} answers HTTP 503 Service Unavailable"
+            assert error["text"].startswith(told)
+            assert "autoload" not in error["text"]
+            assert error["times"] >= len(error["objects"]) >= error["failing"] >= 1
+            assert told in during["health"]["headline"]
             assert during["datatypes"][0]["uploading"][0]["tries"] >= 1
             assert during["memory"]["held_bytes"] <= 100_000 + 20_000
             assert ask.value("jostler_uploads_failing") == 1

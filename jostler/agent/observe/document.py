@@ -20,11 +20,12 @@ from jostler.words import duration, size
 if TYPE_CHECKING:
     from jostler.agent.observe.snapshot import ClosedBundle, OpenBundle, Snapshot, StoredBundle
     from jostler.agent.observe.status import Status
-    from jostler.bundle import Fared, Limits
+    from jostler.bundle import Fared, Limits, Recurring
 
 FORMAT = 1
 REJECTED_SHOWN = 20
 ERRORS_SHOWN = 10
+OBJECTS_SHOWN = 20
 CONSOLE = "https://console.cloud.google.com/storage/browser/_details/"
 Json = dict[str, Any]
 
@@ -104,18 +105,25 @@ def _uploads(status: Status, fared: Fared) -> Json:
         "failing_since": instant(fared.failing_since_s),
         "pending": len(status.snapshot.closed),
         "threads": status.config.upload_concurrency,
-        "errors": [
-            {
-                "at": instant(trouble.at_s),
-                "class": trouble.kind,
-                "what": trouble.what,
-                "text": trouble.text,
-                "hint": trouble.hint,
-                "tries": trouble.tries,
-                "next_try_s": round(trouble.next_try_s, 1),
-            }
-            for trouble in fared.troubles[: -ERRORS_SHOWN - 1 : -1]
-        ],
+        "errors": [_error(error) for error in fared.errors[:ERRORS_SHOWN]],
+    }
+
+
+def _error(error: Recurring) -> Json:
+    """Write an error once, however many objects it hit; `what`, `tries` are of the last one."""
+    last = error.last
+    return {
+        "at": instant(last.at_s),
+        "since": instant(error.first_s),
+        "class": last.kind,
+        "text": last.text,
+        "hint": last.hint,
+        "times": error.times,
+        "failing": error.failing,
+        "what": last.what,
+        "tries": last.tries,
+        "next_try_s": round(last.next_try_s, 1),
+        "objects": list(error.objects[: -OBJECTS_SHOWN - 1 : -1]),
     }
 
 

@@ -176,7 +176,7 @@ def _uploads(facts: Facts) -> Iterator[Problem]:
         code="uploads_failing",
         level=Level.BAD if age_s > PATIENT_S else Level.ATTENTION,
         since_s=since_s,
-        text=f"{text}; last error: {last.kind}: {last.text}" if last else text,
+        text=f"{text}: {last.text}" if last else text,
         hint=(last.hint if last else "") or "It is tried again without end; nothing is lost.",
     )
 

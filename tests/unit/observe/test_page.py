@@ -102,7 +102,7 @@ def taking(strings: list[str]) -> Iterator[str]:
         yield from strings
 
 
-STEERING = frozenset({"level", "link", "kind", "now", "end", "what"})
+STEERING = frozenset({"level", "link", "kind", "now", "end"})
 INSTANTS = frozenset(
     {"since", "started", "heartbeat", "failing_since", "oldest", "opened", "seals_at", "sealed"}
     | {"at", "last_arrival", "last_success"}

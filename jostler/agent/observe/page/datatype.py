@@ -13,18 +13,17 @@ from jostler.agent.observe.page.html import NOTHING, Content, Html, join, tag
 from jostler.agent.observe.page.parts import Row, bundle_name, fact_list, name, table, when, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
 BAR_WIDTH = 100
 
 
-def datatype(facts: Facts, errors: Mapping[str, Facts], now: datetime | None) -> Html:
+def datatype(facts: Facts, now: datetime | None) -> Html:
     """Show one datatype.
 
     Args:
         facts: the document's entry.
-        errors: the last error of each object, by the object's name.
         now: the document's present.
     """
     label = text(facts.get("name"))
@@ -35,7 +34,7 @@ def datatype(facts: Facts, errors: Mapping[str, Facts], now: datetime | None) ->
             "Being uploaded",
             facts.get("uploading"),
             _UPLOADING,
-            lambda b: _uploading(b, errors, now),
+            lambda b: _uploading(b, now),
         ),
         _part(label, "Last stored", facts.get("stored"), _STORED, lambda b: _stored(b, now)),
         _part(label, "Rejected", facts.get("rejected"), _REJECTED, lambda r: _rejected(r, now)),
@@ -134,7 +133,7 @@ def _part(
 
 
 _OPEN = ("Bundle", "Day", "Files", "Size", "Opened", "Sealed by")
-_UPLOADING = ("Bundle", "Files", "Object", "Sealed", "Tries")
+_UPLOADING = ("Bundle", "Files", "Object", "Sealed", "Failed tries")
 _STORED = ("Bundle", "Files", "Object", "Stored", "Took")
 _REJECTED = ("File", "Reason", "Where and why", "When")
 
@@ -153,14 +152,12 @@ def _open(bundle: Facts, now: datetime | None) -> Row:
     return text(bundle.get("bundle")), cells
 
 
-def _uploading(bundle: Facts, errors: Mapping[str, Facts], now: datetime | None) -> Row:
+def _uploading(bundle: Facts, now: datetime | None) -> Row:
     key = text(bundle.get("bundle"))
     reason = text(bundle.get("reason"))
     sealed = when(bundle.get("sealed"), now)
-    error = errors.get(key)
-    failed = tag("p", error_text(error), class_="failed") if error else NOTHING
     cells = (
-        join([bundle_name(key), failed]),
+        bundle_name(key),
         words.count(bundle.get("files")),
         words.size(bundle.get("object_bytes")),
         join([sealed, f", by {reason}"]) if reason else sealed,
@@ -194,11 +191,6 @@ def _rejected(file: Facts, now: datetime | None) -> Row:
         when(file.get("at"), now),
     )
     return f"{path} {text(file.get('at'))}", cells
-
-
-def error_text(error: Facts) -> str:
-    """Say an error's class and text."""
-    return ": ".join(filter(None, (text(error.get("class")), text(error.get("text")))))
 
 
 def bar(value: object, most: object) -> Html:

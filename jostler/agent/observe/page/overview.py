@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from jostler import words
 from jostler.agent.observe.page.chart import Chart, Measure, Shape
-from jostler.agent.observe.page.datatype import anchor, bar, error_text, rejected, waiting
+from jostler.agent.observe.page.datatype import anchor, bar, rejected, waiting
 from jostler.agent.observe.page.facts import Facts, mapping, sequence, several, text
 from jostler.agent.observe.page.html import NOTHING, Content, Html, tag
 from jostler.agent.observe.page.parts import Row, fact_list, name, table, when, wrapped
@@ -85,22 +85,41 @@ def errors(document: Facts, now: datetime | None) -> Html:
     """List the last errors with what to do; nothing when there were none."""
     rows: list[Row] = []
     for error in several(mapping(document.get("uploads")).get("errors")):
-        what = text(error.get("what"))
+        key = f"{text(error.get('class'))} {text(error.get('text'))}"
         hint = tag("p", text(error.get("hint")), class_="hint")
-        next_try = words.number(error.get("next_try_s"))
-        tries = words.count(error.get("tries"))
-        said = f"{tries}, next in {words.duration(next_try)}" if next_try is not None else tries
         cells = (
-            wrapped(error_text(error), hint),
-            name(what.rsplit("/", 1)[-1], whole=what),
-            said,
+            wrapped(text(error.get("text")), hint, _error_details(error, key)),
+            words.count(error.get("times")),
+            words.count(error.get("failing")),
+            when(error.get("since"), now),
             when(error.get("at"), now),
         )
-        rows.append((f"{what} {text(error.get('at'))}", cells))
+        rows.append((key, cells))
     if not rows:
         return NOTHING
-    shown = table(("Error and hint", "Object", "Tries", "When"), rows, key="errors")
+    heads = ("Error and hint", "Times", "Failing now", "First", "Last")
+    shown = table(heads, rows, key="errors")
     return tag("section", tag("h2", "Last errors"), shown, class_="card", data_key="errors")
+
+
+def _error_details(error: Facts, key: str) -> Html:
+    """Fold away what only a search for the cause needs: class, tries and objects."""
+    next_try = words.number(error.get("next_try_s"))
+    tries = words.count(error.get("tries"))
+    objects = [text(one) for one in sequence(error.get("objects"))]
+    pairs: list[tuple[str, Content]] = [
+        ("Class", text(error.get("class"))),
+        ("Tries", f"{tries}, next in {words.duration(next_try)}" if next_try else tries),
+    ]
+    listed = [tag("li", name(one.rsplit("/", 1)[-1], whole=one)) for one in objects]
+    return tag(
+        "details",
+        tag("summary", "Details"),
+        fact_list(pairs),
+        tag("ul", *listed) if listed else NOTHING,
+        class_="more",
+        data_key=f"error {key}",
+    )
 
 
 def glance(document: Facts, now: datetime | None) -> Html:

@@ -115,16 +115,14 @@ def _header(document: Facts) -> Html:
 
 
 def _main(document: Facts, now: datetime | None) -> Html:
-    uploads = mapping(document.get("uploads"))
-    by_object = {text(error.get("what")): error for error in several(uploads.get("errors"))}
     return tag(
         "main",
         banner(document, now),
         tiles(document, now),
         charts(mapping(document.get("history"))),
         glance(document, now),
-        *(datatype(facts, by_object, now) for facts in several(document.get("datatypes"))),
         errors(document, now),
+        *(datatype(facts, now) for facts in several(document.get("datatypes"))),
         agent(document, now),
         data_live="main",
     )
