@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from jostler import build
+from jostler.agent.directories import Directories
 from jostler.agent.intake import READ_TRIES, Intake, Rules, Taken
 from jostler.agent.observe.reporter import Reporter
 from jostler.agent.observe.snapshot import Now, opened
@@ -31,6 +32,7 @@ from jostler.bundle import (
     Bundle,
     Cleanup,
     Commit,
+    Confined,
     Crash,
     EveryMinute,
     Journal,
@@ -43,7 +45,6 @@ from jostler.bundle import (
     Uploads,
 )
 from jostler.config import Mode
-from jostler.errors import ConfigError
 from jostler.log import Log
 from jostler.storage import Storage, open_storage
 from jostler.watchdir import Arrival, How
@@ -104,6 +105,8 @@ class Agent:
         self._journal = Journal(config.state_dir)
         self._storages: dict[str, Storage] = {}
         self._storages_lock = threading.Lock()
+        self._spool = Confined(str(config.spool))
+        self._directories = Directories(config)
         self.questions = Questions(arrivals.wake)
         self.status = Status(config, self._why)
         self._reporter = Reporter(self.status, self.tally)
@@ -137,7 +140,7 @@ class Agent:
             Whether everything that was taken is stored and, with `-once`, nothing that should
             have gone is left.
         """
-        self._make_directories()
+        self._directories.make()
         if self.config.listen:
             self._survey()
         meanwhile = Meanwhile(
@@ -165,13 +168,6 @@ class Agent:
 
     # Start
 
-    def _make_directories(self) -> None:
-        try:
-            for datatype in self.config.datatypes:
-                (self.config.spool / datatype.name).mkdir(parents=True, exist_ok=True)
-        except OSError as exc:
-            raise ConfigError([f"-local-data-dir: {exc}"]) from exc
-
     def _turn(self, seconds: float) -> None:
         """Notice what arrives and show how things are, while the agent cannot take files yet."""
         self._reporter.turned(self._now)
@@ -188,9 +184,9 @@ class Agent:
             bad_files=config.bad_files,
             read_tries=1 if config.mode is Mode.ONCE else READ_TRIES,
         )
-        self._intake = Intake(rules, self._shelf, self.tally)
+        self._intake = Intake(rules, self._spool, self._shelf, self.tally)
         commit = Commit(
-            self._storage, self._journal, config.spool, self._tries, self.status.troubles
+            self._storage, self._journal, self._spool, self._tries, self.status.troubles
         )
         self._uploads = Uploads(
             commit,
@@ -283,7 +279,7 @@ class Agent:
                 if name not in self._counted:
                     self._reporter.stored(outcome)
                 self._sweeps.append(
-                    Cleanup(outcome, self.config.spool, self._journal, self._every_minute)
+                    Cleanup(outcome, self._spool, self._journal, self._every_minute)
                 )
             else:
                 name = str(outcome.header.name)
@@ -339,6 +335,7 @@ class Agent:
                 else:
                     self._put(later.job)
         self._rescans.ask_due(now_s, self._intake)
+        self._directories.keep(now_s)
 
     def _upload(self, bundle: Bundle) -> None:
         self._held[str(bundle.header.name)] = bundle.held_bytes

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jostler.agent.ages import Ages
 from jostler.bundle import (
     REJECT_WHOLE_BYTES,
+    Confined,
     Entry,
     EveryMinute,
     FileState,
@@ -128,8 +129,9 @@ class Intake:
         spool: the experiment's directory.
     """
 
-    def __init__(self, rules: Rules, shelf: OpenBundles, tally: Tally) -> None:
+    def __init__(self, rules: Rules, files: Confined, shelf: OpenBundles, tally: Tally) -> None:
         self._rules = rules
+        self._files = files
         self._shelf = shelf
         self._tally = tally
         self.ages = Ages(rules.settle_age_s, rules.missed_age_s)
@@ -170,7 +172,7 @@ class Intake:
 
     def _is_still(self, path: str, state: FileState) -> bool:
         try:
-            return FileState.of(os.lstat(f"{self._rules.spool}/{path}")) == state
+            return FileState.of(self._files.status(path)) == state
         except OSError:
             return False
 
@@ -178,7 +180,7 @@ class Intake:
         """Say what is wrong with a file: of so many bad files only the states are remembered."""
         datatype, _, filename = path.partition("/")
         try:
-            read = read_file(f"{self._rules.spool}/{path}", self._rules.max_bytes + 1)
+            read = read_file(self._files, path, self._rules.max_bytes + 1)
         except OSError:
             return None
         if read.state != state:
@@ -221,20 +223,20 @@ class Intake:
             return Taken.SKIPPED
         try:
             # One byte more than a bundle holds shows that a file is too big.
-            read = read_file(full_path, self._rules.max_bytes + 1)
+            read = read_file(self._files, path, self._rules.max_bytes + 1)
         except (FileNotFoundError, NotADirectoryError, NotAFileError):
             if how is How.EVENT:
                 self._tally.vanished[path.partition("/")[0]] += 1
             return Taken.SKIPPED
         except OSError as exc:
-            return self._unreadable(path, full_path, exc)
+            return self._unreadable(path, exc)
         if self._failed_reads:
             self._failed_reads.pop(path, None)
         if self._finished and self._finished.get(path) == read.state:
             return Taken.SKIPPED
         if how is How.SCAN and (verdict := self._too_young(path, read)):
             return verdict
-        return self._judge(path, full_path, read, how)
+        return self._judge(path, read, how)
 
     def _too_young(self, path: str, read: Read) -> Taken | None:
         """Decide whether a file that a scan met must wait or was looked at before."""
@@ -261,9 +263,8 @@ class Intake:
     def _is_missed(self, state: FileState) -> bool:
         return self.ages.until_missed_s(state, time.time_ns()) <= 0
 
-    def _judge(self, path: str, full_path: str, read: Read, how: How) -> Taken:
+    def _judge(self, path: str, read: Read, how: How) -> Taken:
         datatype, _, filename = path.partition("/")
-        added_us = time.time_ns() // 1000
         day, rejection = self._place(datatype, filename)
         whole = read.whole and read.state.size <= self._rules.max_bytes
         if not rejection:
@@ -271,7 +272,7 @@ class Intake:
         if not rejection and not whole:  # it grows while it is read: somebody writes
             return self._wait(path, read.state)
         if not rejection and day:
-            entry = Entry(path, read.state, added_us, content_hash(read.content))
+            entry = Entry(path, read.state, read.at_us, content_hash(read.content))
             put = self._shelf.add(datatype, day, entry, one_line(read.content))
             if put is Put.ADDED:
                 self._pending.add(path)
@@ -291,7 +292,7 @@ class Intake:
             _remember(self._doubtful, path, read.state)  # perhaps half-written
             self._will_be_of_age(read.state)
             return Taken.WAITS
-        return self._reject(path, full_path, read.state, day, rejection)
+        return self._reject(path, read.state, day, rejection)
 
     def _place(self, datatype: str, filename: str) -> tuple[Day | None, Rejection | None]:
         """Return the day of a path, or why the path is against the rules."""
@@ -321,10 +322,10 @@ class Intake:
             datatype=datatype, reason=str(flaw.reason), detail=flaw.detail, field=flaw.field
         )
 
-    def _unreadable(self, path: str, full_path: str, exc: OSError) -> Taken:
+    def _unreadable(self, path: str, exc: OSError) -> Taken:
         """Try again a few times; then say so in a row, and leave the file where it is."""
         try:
-            state = FileState.of(os.lstat(full_path))
+            state = FileState.of(self._files.status(path))
         except OSError:
             return Taken.SKIPPED
         if self._finished.get(path) == state:
@@ -339,22 +340,20 @@ class Intake:
         rejection = Rejection(
             datatype=datatype, reason="unreadable", detail=f"{exc.strerror} (tried {tries} times)"
         )
-        return self._reject(path, full_path, state, day, rejection)
+        return self._reject(path, state, day, rejection)
 
-    def _reject(
-        self, path: str, full_path: str, state: FileState, day: Day | None, rejection: Rejection
-    ) -> Taken:
+    def _reject(self, path: str, state: FileState, day: Day | None, rejection: Rejection) -> Taken:
         """Do with a bad file what `-bad-files` says."""
         if rejection.reason == "unreadable" or state.size > REJECT_WHOLE_BYTES:
             self.overdue.add(path)
         count = self._every_minute.due(f"{rejection.datatype} {rejection.reason}")
         if self._rules.bad_files is BadFiles.UPLOAD:
-            put = self._upload_rejected(path, full_path, state, day, rejection)
+            put = self._upload_rejected(path, state, day, rejection)
             if put is not Taken.ADDED:
                 return put
             self._tally.rejected[rejection.datatype, rejection.reason] += 1
         elif self._rules.bad_files is BadFiles.DELETE and rejection.reason != "unreadable":
-            self._delete(full_path, state)
+            self._delete(path, state)
             self._tally.deleted[rejection.datatype, rejection.reason] += 1
         else:
             _remember(self._finished, path, state)
@@ -379,20 +378,20 @@ class Intake:
         return Taken.ADDED
 
     def _upload_rejected(
-        self, path: str, full_path: str, state: FileState, day: Day | None, rejection: Rejection
+        self, path: str, state: FileState, day: Day | None, rejection: Rejection
     ) -> Taken:
         """Put the file into the rejected1 bundle of its day, or of today if its path has none."""
         content, digest = b"", b""
+        added_us = time.time_ns() // 1000
         if rejection.reason != "unreadable":
             try:
-                read = read_file(full_path, rejected_most(state.size))
+                read = read_file(self._files, path, rejected_most(state.size))
             except OSError:
                 return Taken.SKIPPED
             if read.state != state:
                 return self._wait(path, state)
-            content = read.content
+            content, added_us = read.content, read.at_us
             digest = content_hash(content) if state.size <= REJECT_WHOLE_BYTES else b""
-        added_us = time.time_ns() // 1000
         raw = rejection.raw(
             filename=display(path.partition("/")[2]),
             size=state.size,
@@ -408,12 +407,14 @@ class Intake:
         self._pending.add(path)
         return Taken.ADDED
 
-    def _delete(self, full_path: str, state: FileState) -> None:
+    def _delete(self, path: str, state: FileState) -> None:
         try:
-            if FileState.of(os.lstat(full_path)) == state:
-                os.unlink(full_path)  # noqa: PTH108 - the path is text everywhere here
+            with self._files.directories() as directories:
+                directory, name = directories.of(path)
+                if FileState.of(os.stat(name, dir_fd=directory, follow_symlinks=False)) == state:
+                    os.unlink(name, dir_fd=directory)
         except OSError as exc:
-            log.error("file.undeletable", file=display(full_path), error=str(exc))
+            log.error("file.undeletable", file=display(path), error=str(exc))
 
 
 def placed(datatype: str, filename: str) -> tuple[Day | None, Rejection | None]:

@@ -3,8 +3,9 @@
 from jostler.bundle.bundle import Attempt, Bundle, Header, Limits, OpenBundle, SealReason
 from jostler.bundle.cleanup import Cleanup, Outcome, Stored
 from jostler.bundle.commit import Commit
+from jostler.bundle.confined import Confined, NotAFileError
 from jostler.bundle.entry import Entry, FileState
-from jostler.bundle.file import NotAFileError, content_hash, read_file
+from jostler.bundle.file import content_hash, read_file
 from jostler.bundle.journal import Journal, Record
 from jostler.bundle.open_bundles import OpenBundles, Put, Stamp
 from jostler.bundle.retry import Backoff, Tries
@@ -29,6 +30,7 @@ __all__ = [
     "Bundle",
     "Cleanup",
     "Commit",
+    "Confined",
     "Crash",
     "Entry",
     "EveryMinute",

@@ -8,19 +8,18 @@ more time than the work itself.
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from jostler.bundle.file import still_stored
+from jostler.bundle.confined import NotAFileError
+from jostler.bundle.file import unlink_stored
 from jostler.log import Log
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from jostler.bundle.bundle import Header
+    from jostler.bundle.confined import Confined, Directories
     from jostler.bundle.entry import Entry, FileState
     from jostler.bundle.journal import Journal, Record
     from jostler.log import EveryMinute
@@ -84,7 +83,7 @@ class Cleanup:
 
     Args:
         stored: the bundle.
-        spool: the experiment's directory, to which the entries' paths are relative.
+        spool: the files of the experiment, as entries name them.
         journal: that holds the entry.
         every_minute: lets repeating messages through.
         only: paths to look at, if not all: the caller was told of the others' end before, and
@@ -94,7 +93,7 @@ class Cleanup:
     def __init__(
         self,
         stored: Stored,
-        spool: Path,
+        spool: Confined,
         journal: Journal,
         every_minute: EveryMinute,
         *,
@@ -103,7 +102,6 @@ class Cleanup:
         self._every_minute = every_minute
         self._stored = stored
         self._spool = spool
-        self._prefix = f"{spool}/"
         self._journal = journal
         (self._winner,) = stored.record.attempts
         entries = self._winner.entries
@@ -120,23 +118,22 @@ class Cleanup:
         Raises:
             OSError: the journal's entry cannot be removed; the next step tries again.
         """
-        for entry in islice(self._entries, most):
-            self._look_at(entry)
+        with self._spool.directories() as directories:
+            for entry in islice(self._entries, most):
+                self._look_at(entry, directories)
         done = len(self._gone) + len(self._changed) + len(self._kept) + len(self._failed)
         return None if done < self._most else self._finish()
 
-    def _look_at(self, entry: Entry) -> None:
-        path = self._prefix + entry.path
+    def _look_at(self, entry: Entry, directories: Directories) -> None:
         if not entry.hash:
             self._kept[entry.path] = entry.state
             return
         try:
-            if still_stored(path, entry):
-                os.unlink(path)  # noqa: PTH108 - a Path for each of 10,000 files costs more
+            if unlink_stored(directories, entry):
                 self._gone.add(entry.path)
             else:
                 self._changed.add(entry.path)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError, NotAFileError):
             self._gone.add(entry.path)
         except OSError as exc:
             self._failed[entry.path] = exc

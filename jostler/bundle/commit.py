@@ -23,8 +23,8 @@ from jostler.log import EveryMinute, Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
+    from jostler.bundle.confined import Confined
     from jostler.bundle.entry import Entry
     from jostler.bundle.retry import Tries
     from jostler.format.row import Rejection
@@ -42,7 +42,7 @@ class Commit:
         open_storage: gives the bucket of a URL; an old journal entry may name another bucket than
             the configuration does.
         journal: where entries are kept.
-        spool: the experiment's directory, to which the entries' paths are relative.
+        spool: the files of the experiment, as entries name them.
         tries: repeats steps until they succeed or the agent stops.
         troubles: told of each step that is tried or fails.
     """
@@ -51,13 +51,13 @@ class Commit:
         self,
         open_storage: Callable[[str], Storage],
         journal: Journal,
-        spool: Path,
+        spool: Confined,
         tries: Tries,
         troubles: UploadStats,
     ) -> None:
         self._open_storage = open_storage
         self._journal = journal
-        self._spool = f"{spool}/"
+        self._spool = spool
         self._tries = tries
         self._troubles = troubles
         self._every_minute = EveryMinute()
@@ -222,7 +222,7 @@ def _metadata(header: Header, attempt: Attempt) -> dict[str, str]:
     }
 
 
-def rebuild(record: Record, spool: str) -> Bundle:
+def rebuild(record: Record, spool: Confined) -> Bundle:
     """Make a bundle again, after a crash, from those of its files that have not changed.
 
     Equal files give equal bytes, hence the upload id of the attempt that they were sealed in.
@@ -236,11 +236,13 @@ def rebuild(record: Record, spool: str) -> Bundle:
     return bundle.seal()
 
 
-def _raw_again(entry: Entry, rejection: Rejection | None, spool: str, node: str) -> bytes | None:
+def _raw_again(
+    entry: Entry, rejection: Rejection | None, spool: Confined, node: str
+) -> bytes | None:
     """Return a row's `raw` anew; None when the file is no longer what it was."""
     content = b""
     try:
-        content = read_file(spool + entry.path, rejected_most(entry.state.size)).content
+        content = read_file(spool, entry.path, rejected_most(entry.state.size)).content
     except OSError:
         if entry.hash:
             return None

@@ -20,10 +20,16 @@ RACY_NS = 20_000_000
 # Some file systems keep whole seconds, or pairs of them, alone.
 COARSE_NS = 2_000_000_000
 _SECOND_NS = 1_000_000_000
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
 class FileState(NamedTuple):
-    """What tells one state of a file from another without reading it."""
+    """What tells one state of a file from another without reading it.
+
+    Each number is a signed one of 64 bits.  A time that is none, which a file system of 64 bits of
+    seconds can hold, is the nearest that is: then the other numbers tell two states apart, and a
+    time to come makes `Entry.unchanged` ask for the bytes.
+    """
 
     inode: int
     size: int
@@ -33,7 +39,17 @@ class FileState(NamedTuple):
     @classmethod
     def of(cls, status: os.stat_result) -> FileState:
         """Take the state from what stat(2) returned."""
-        return cls(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        return cls.fitted(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+    @classmethod
+    def fitted(cls, inode: int, size: int, mtime_ns: int, ctime_ns: int) -> FileState:
+        """Make a state of numbers of any size."""
+        if inode > _MOST:  # file systems that make up inode numbers use the highest bit
+            inode -= 1 << 64
+        if not (_LEAST <= mtime_ns <= _MOST and _LEAST <= ctime_ns <= _MOST):
+            mtime_ns = min(max(mtime_ns, _LEAST), _MOST)
+            ctime_ns = min(max(ctime_ns, _LEAST), _MOST)
+        return cls(inode, size, mtime_ns, ctime_ns)
 
 
 class Entry(NamedTuple):
@@ -76,7 +92,7 @@ class Entries:
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._paths: list[str] = []
-        self._numbers = array("Q")
+        self._numbers = array("q")
         self._hashes: list[bytes] = []
         for entry in entries:
             self.append(entry)

@@ -1,7 +1,8 @@
-"""A file of the spool: read it once, know later whether it still is what was read.
+"""A file of the spool: read it once, know later whether it still is what was read, unlink it.
 
 **Invariant:** no link is followed, nothing but a regular file is opened for reading, and no open
-blocks on a pipe.
+blocks on a pipe.  A file is unlinked only in the call that has just found it to be the one that
+was read.
 """
 
 from __future__ import annotations
@@ -9,17 +10,18 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from typing import NamedTuple
+import time
+from typing import TYPE_CHECKING, NamedTuple
 
+from jostler.bundle.confined import NotAFileError
 from jostler.bundle.entry import Entry, FileState
+
+if TYPE_CHECKING:
+    from jostler.bundle.confined import Confined, Directories
 
 HASH_BYTES = 16
 _CHUNK = 1 << 20
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-class NotAFileError(OSError):
-    """The path is a link, a directory, a pipe or the like."""
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Read(NamedTuple):
@@ -28,10 +30,13 @@ class Read(NamedTuple):
     Attributes:
         content: its bytes, all of them unless the file is longer than was asked for.
         state: the file's when it was opened.
+        at_us: microseconds since 1970 just before it was opened.  A change after that instant
+            shows in the file's state, unless it falls into the same tick of the kernel's clock.
     """
 
     content: bytes
     state: FileState
+    at_us: int
 
     @property
     def whole(self) -> bool:
@@ -39,18 +44,17 @@ class Read(NamedTuple):
         return len(self.content) == self.state.size
 
 
-def read_file(path: str, most: int) -> Read:
-    """Read a file, `most` bytes of it at the most.
+def read_file(spool: Confined, path: str, most: int) -> Read:
+    """Read a file of the spool, `most` bytes of it at the most.
 
     Raises:
-        NotAFileError: it is no regular file.
+        NotAFileError: it is no regular file, or a link stands in its path.
         OSError: it cannot be opened or read.
     """
-    fd = os.open(path, _FLAGS)
+    at_us = time.time_ns() // 1000
+    fd = spool.open(path, _FLAGS)
     try:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            raise NotAFileError(f"{path} is not a regular file")
+        status = _regular(fd, path)
         # One byte more than the size shows a file that grows while it is read.
         wanted = min(status.st_size + 1, most)
         content = os.read(fd, wanted)
@@ -61,7 +65,7 @@ def read_file(path: str, most: int) -> Read:
             content += more
     finally:
         os.close(fd)
-    return Read(content, FileState.of(status))
+    return Read(content, FileState.of(status), at_us)
 
 
 def content_hash(content: bytes) -> bytes:
@@ -69,23 +73,69 @@ def content_hash(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=HASH_BYTES).digest()
 
 
-def hash_file(path: str) -> bytes:
+def hash_file(spool: Confined, path: str) -> bytes:
     """Return the hash of a file of any size.
 
     Raises:
-        OSError: it cannot be opened or read, or is a link.
+        NotAFileError: as `read_file`.
+        OSError: it cannot be opened or read.
     """
-    digest = hashlib.blake2b(digest_size=HASH_BYTES)
-    with os.fdopen(os.open(path, _FLAGS), "rb", buffering=0) as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.digest()
+    fd = spool.open(path, _FLAGS)
+    try:
+        return _hash(fd)
+    finally:
+        os.close(fd)
 
 
-def still_stored(path: str, entry: Entry) -> bool:
-    """Say whether a file's bytes are the ones that its entry, which must have a hash, stands for.
+def unlink_stored(directories: Directories, entry: Entry) -> bool:
+    """Unlink a file if its bytes are the ones that its entry, which must have a hash, stands for.
+
+    A rename over the path in the few microseconds between the last look and the unlink takes the
+    new file away unread.  No system call compares and unlinks in one; so the look comes last.
+
+    Returns:
+        Whether it was unlinked; False: it is another file now, or has other bytes.
 
     Raises:
-        OSError: the file is gone or cannot be read.
+        NotAFileError: something else than a regular file is there now.
+        OSError: the file is gone, cannot be read or cannot be unlinked.
     """
-    return entry.unchanged(os.lstat(path)) or hash_file(path) == entry.hash
+    directory, name = directories.of(entry.path)
+    status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    if not entry.unchanged(status):
+        if not stat.S_ISREG(status.st_mode):
+            raise NotAFileError(f"{entry.path} is not a regular file")
+        if not _is_still(directory, name, entry):
+            return False
+    os.unlink(name, dir_fd=directory)
+    return True
+
+
+def _is_still(directory: int, name: str, entry: Entry) -> bool:
+    """Compare a file's bytes; a file that was put in its place meanwhile is another one."""
+    fd = os.open(name, _FLAGS, dir_fd=directory)
+    try:
+        state = FileState.of(_regular(fd, entry.path))
+        equal = _hash(fd) == entry.hash
+    finally:
+        os.close(fd)
+    return equal and FileState.of(os.stat(name, dir_fd=directory, follow_symlinks=False)) == state
+
+
+def _regular(fd: int, path: str) -> os.stat_result:
+    """Return the status of an open file.
+
+    Raises:
+        NotAFileError: it is no regular file.
+    """
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        raise NotAFileError(f"{path} is not a regular file")
+    return status
+
+
+def _hash(fd: int) -> bytes:
+    digest = hashlib.blake2b(digest_size=HASH_BYTES)
+    while chunk := os.read(fd, _CHUNK):
+        digest.update(chunk)
+    return digest.digest()

@@ -264,5 +264,5 @@ def _attempts(lines: Iterator[bytes]) -> Iterator[Attempt]:
             yield Attempt(upload_id=value["upload_id"], entries=entries, blocks=blocks)
         else:
             path, inode, size, mtime_ns, ctime_ns, added_us, digest = value
-            state = FileState(inode, size, mtime_ns, ctime_ns)
+            state = FileState.fitted(inode, size, mtime_ns, ctime_ns)
             entries.append(Entry(path, state, added_us, bytes.fromhex(digest)))

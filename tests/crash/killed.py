@@ -15,13 +15,18 @@ import sys
 WATCHED = {"os.rename", "os.link", "os.remove", "os.mkdir"}
 
 
+def is_in_spool(event: str, args: tuple[object, ...]) -> bool:
+    """Say whether a name is given relative to a directory, as only the spool's files are."""
+    return event == "os.remove" and args[1] != -1
+
+
 def main() -> int:
     """Install the hook, then run jostler in this process."""
     left, prefix = int(sys.argv[1]), sys.argv[2]
 
     def hook(event: str, args: tuple[object, ...]) -> None:
         nonlocal left
-        if event in WATCHED and str(args[0]).startswith(prefix):
+        if event in WATCHED and (str(args[0]).startswith(prefix) or is_in_spool(event, args)):
             if left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
             left -= 1

@@ -221,9 +221,8 @@ def _sealed(path: str) -> Finding:
 
 
 def _left(left: Left, intake: Intake) -> Finding:
-    full = f"{intake.spool}/{left.path}"
     wrong = f"{left.rejection.reason}: {left.rejection.detail}" if left.rejection else "it is bad"
-    evidence = on_disk(full, left.state)
+    evidence = on_disk(intake.spool, left.path, left.state)
     if left.rejection:
         evidence |= {"reason": left.rejection.reason, "field": left.rejection.field}
     since = arrived(left.state)

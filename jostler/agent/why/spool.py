@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from jostler.agent.intake import placed
-from jostler.bundle import REJECT_WHOLE_BYTES, FileState, read_file
+from jostler.bundle import REJECT_WHOLE_BYTES, Confined, FileState, read_file
 from jostler.bundle.file import hash_file
 from jostler.watchdir.walk import Wanted
 from jostler.why.finding import Finding, Looked, State, Value
@@ -147,11 +147,11 @@ def waiting(path: str, setting: Setting, doer: Doer) -> Finding | None:
     if why:
         return replace(found, why=why, next=following, evidence={"path": full})
     try:
-        read_file(full, 0)
+        read_file(Confined(str(setting.spool)), path, 0)
     except OSError as exc:
         return replace(_unreadable(path, full, exc), since=found.since)
     why, following = _reason(path, state, setting, doer)
-    evidence = on_disk(full, state)
+    evidence = on_disk(str(setting.spool), path, state)
     return replace(found, state=State.WAITING, why=why, next=following, evidence=evidence)
 
 
@@ -174,17 +174,17 @@ def _ignored(path: str, setting: Setting, status: os.stat_result) -> tuple[str, 
     elif not stat.S_ISREG(status.st_mode):
         why = "it is a link, a directory or a pipe, not a regular file"
         following = "write a regular file"
-    elif link := _link_above(rest, setting.spool / datatype):
+    elif link := _link_above(path, setting.spool):
         why, following = f"{link} is a symbolic link; none is followed", "use a real directory"
     else:
         why = following = ""
     return why, following
 
 
-def _link_above(rest: str, top: Path) -> str:
-    """Return the directory below a datatype's, on the way to a file, that is a link; or nothing."""
+def _link_above(path: str, top: Path) -> str:
+    """Return the directory below the spool, on the way to a file, that is a link; or nothing."""
     folder = top
-    for part in rest.split("/")[:-1]:
+    for part in path.split("/")[:-1]:
         folder /= part
         if folder.is_symlink():
             return str(folder)
@@ -233,16 +233,16 @@ def _unreadable(path: str, full: str, exc: OSError) -> Finding:
     )
 
 
-def on_disk(full: str, state: FileState) -> dict[str, Value]:
+def on_disk(spool: str, path: str, state: FileState) -> dict[str, Value]:
     """Return the facts of a file on the disk; its hash, as index rows have it, if it is small."""
     evidence: dict[str, Value] = {
-        "path": full,
+        "path": f"{spool}/{path}",
         "size": state.size,
         "mtime": rfc3339(instant(state.mtime_ns)),
     }
     if state.size <= REJECT_WHOLE_BYTES:
         with suppress(OSError):
-            evidence["hash"] = hash_file(full).hex()
+            evidence["hash"] = hash_file(Confined(spool), path).hex()
     return evidence
 
 

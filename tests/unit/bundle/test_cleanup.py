@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jostler.bundle import Cleanup, Entry, Journal, OpenBundle, Record, Stored
+from jostler.bundle import Cleanup, Confined, Entry, Journal, OpenBundle, Record, Stored
 from jostler.bundle.file import content_hash, read_file
 from jostler.log import EveryMinute
 from tests.unit.bundle.parts import header
@@ -36,7 +36,7 @@ class Spool:
     def record(self) -> Record:
         opened = OpenBundle(header(), opened_s=0.0)
         for path in self.paths:
-            read = read_file(str(self.root / path), 1000)
+            read = read_file(Confined(str(self.root)), path, 1000)
             entry = Entry(path, read.state, 10**15, content_hash(read.content))
             opened.add(entry, opened.row(entry.filename, read.content))
         return Record.of(opened.seal())
@@ -75,7 +75,8 @@ def test_a_second_clean_up_looks_only_at_what_the_first_could_not_unlink(
         undeletable.names = {"stays.json"}
         gone, changed, stays = spool.paths
         spool.write(changed, b'{"UUID":"second"}')
-        cleanup = Cleanup(Stored(record=record, started_s=0.0), spool.root, journal, EveryMinute())
+        files = Confined(str(spool.root))
+        cleanup = Cleanup(Stored(record=record, started_s=0.0), files, journal, EveryMinute())
         first = to_the_end(cleanup)
         assert (first.gone, first.again) == ({gone}, {changed})
         assert first.undeletable

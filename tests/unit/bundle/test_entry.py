@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jostler.bundle import Entry, FileState, NotAFileError, content_hash, read_file
-from jostler.bundle.file import hash_file, still_stored
+from jostler.bundle import Confined, Entry, FileState, NotAFileError, content_hash
+from jostler.bundle.entry import Entries
+from jostler.bundle.file import Read, hash_file, read_file, unlink_stored
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,11 +17,24 @@ if TYPE_CHECKING:
 OLD_NS = 1_600_000_000_123_456_789
 
 
+def read(path: Path, most: int = 10**6) -> Read:
+    return read_file(Confined(str(path.parent)), path.name, most)
+
+
+def unlinked(path: Path, entry: Entry) -> bool:
+    """Unlink the file if it still is what was read; say whether it was."""
+    with Confined(str(path.parent)).directories() as directories:
+        answer = unlink_stored(directories, entry)
+    assert path.exists() is not answer
+    return answer
+
+
 def entry_of(path: Path, *, read_after_ns: int) -> Entry:
     """Return the entry of a file that was read so long after its last change."""
-    content, state = read_file(str(path), 10**6)
+    content, state, _ = read(path)
     touched_ns = max(state.mtime_ns, state.ctime_ns)
-    return Entry("x", state, (touched_ns + read_after_ns) // 1000 + 1, content_hash(content))
+    added_us = (touched_ns + read_after_ns) // 1000 + 1
+    return Entry(path.name, state, added_us, content_hash(content))
 
 
 @pytest.fixture
@@ -34,14 +48,14 @@ def test_an_untouched_file_is_unchanged(path: Path) -> None:
     """Its state says so; nothing is read again."""
     entry = entry_of(path, read_after_ns=10**10)
     assert entry.unchanged(path.stat())
-    assert still_stored(str(path), entry)
+    assert unlinked(path, entry)
 
 
 def test_a_state_that_was_read_within_the_clocks_tick_proves_nothing(path: Path) -> None:
     """Then the bytes decide."""
     entry = entry_of(path, read_after_ns=1_000_000)
     assert not entry.unchanged(path.stat())
-    assert still_stored(str(path), entry)
+    assert unlinked(path, entry)
 
 
 def test_a_file_system_of_whole_seconds_has_a_longer_tick(path: Path) -> None:
@@ -63,7 +77,7 @@ def test_other_bytes_of_the_same_size_and_times_are_seen(path: Path) -> None:
     before = path.stat()
     path.write_bytes(b'{"a":2}')
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert not still_stored(str(path), entry)
+    assert not unlinked(path, entry)
 
 
 def test_a_touched_file_with_its_old_bytes_is_still_stored(path: Path) -> None:
@@ -71,16 +85,16 @@ def test_a_touched_file_with_its_old_bytes_is_still_stored(path: Path) -> None:
     entry = entry_of(path, read_after_ns=10**10)
     os.utime(path, ns=(OLD_NS, OLD_NS))
     assert not entry.unchanged(path.stat())
-    assert still_stored(str(path), entry)
+    assert unlinked(path, entry)
 
 
 def test_reading_is_bounded_and_says_whether_it_was_whole(path: Path) -> None:
     """A longer file is cut at what was asked for."""
-    assert read_file(str(path), 100).whole
-    cut = read_file(str(path), 3)
+    assert read(path, 100).whole
+    cut = read(path, 3)
     assert cut.content == b'{"a'
     assert not cut.whole
-    assert hash_file(str(path)) == content_hash(path.read_bytes())
+    assert hash_file(Confined(str(path.parent)), path.name) == content_hash(path.read_bytes())
 
 
 def test_only_regular_files_are_read(tmp_path: Path, path: Path) -> None:
@@ -89,6 +103,16 @@ def test_only_regular_files_are_read(tmp_path: Path, path: Path) -> None:
     (tmp_path / "link").symlink_to(path)
     for name in ("pipe", "link", "."):
         with pytest.raises(OSError):  # noqa: PT011 - which error depends on what it is
-            read_file(str(tmp_path / name), 10)
+            read(tmp_path / name, 10)
     with pytest.raises(NotAFileError):
-        read_file(str(tmp_path), 10)
+        read(tmp_path, 10)
+
+
+def test_numbers_of_any_size_are_kept(path: Path) -> None:
+    """Times before 1970 and after 2262 and the highest inodes; a wrong clock stops nobody."""
+    for inode, mtime_ns in ((2**64 - 1, -1), (1, 2**70), (2**63, -(2**70)), (1, 2**63 - 1)):
+        state = FileState.fitted(inode, 7, mtime_ns, mtime_ns)
+        (kept,) = Entries([Entry("x", state, 10**15, b"")])
+        assert kept.state == state
+        assert FileState.fitted(*state) == state
+    assert FileState.fitted(1, 7, 2**70, 1) != FileState.fitted(1, 7, 2**62, 1)

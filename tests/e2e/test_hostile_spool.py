@@ -1,0 +1,72 @@
+"""What a producer may do in the spool, by accident or on purpose, harms nobody else."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.agent import RunningAgent, arguments, once
+from tests.support.bucket import assert_all_archived, rows, url_of
+from tests.support.spool import DAY, Spool, document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+QUICK = ("-bundle-age-max", "1s", "-settle-age", "200ms")
+
+
+def test_a_directory_replaced_by_a_link_leads_to_no_file_outside(tmp_path: Path) -> None:
+    """What lies there is neither uploaded nor deleted, although a file of that path was taken."""
+    spool = Spool(tmp_path / "spool")
+    bucket = url_of(tmp_path / "bucket")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    secret = outside / "m.json"
+    secret.write_bytes(document(77))
+    os.utime(secret, (1_600_000_000, 1_600_000_000))
+    with RunningAgent(*arguments(spool, bucket, *QUICK, "-verbose")) as agent:
+        agent.wait_for("agent.started")
+        path = spool.write("m.json", document(1))
+        agent.wait_for("file.taken")
+        path.parent.rename(path.parent.with_name(".away"))
+        path.parent.symlink_to(outside)
+        agent.wait_for("bundle.stored")
+        spool.write("later.json", document(2), day="2026/01/03")
+        agent.wait_for("bundle.stored")
+        assert agent.stop() == 0
+
+    assert secret.exists()
+    uploaded = [row["raw"]["UUID"] for row in rows(bucket, "foo1")]
+    assert len(uploaded) == 2
+    assert not [uuid for uuid in uploaded if uuid.startswith("u-77-")]
+
+
+# Not every file system keeps such times; what it makes of them is as good a test.
+@pytest.mark.parametrize("mtime_ns", [-1, -(2**31) * 10**9, 2**63 + 10**9, 2**34 * 10**9])
+def test_a_file_of_any_time_is_archived(tmp_path: Path, mtime_ns: int) -> None:
+    """And its good neighbours with it."""
+    spool = Spool(tmp_path / "spool")
+    bucket = url_of(tmp_path / "bucket")
+    spool.write_many(2)
+    odd = spool.write("odd.json", document(9))
+    os.utime(odd, ns=(mtime_ns, mtime_ns))
+
+    assert once(spool, bucket).returncode == 0
+    assert_all_archived(spool, bucket)
+    assert (spool.experiment / "foo1" / DAY).is_dir()
+
+
+def test_a_datatypes_directory_may_be_no_link(tmp_path: Path) -> None:
+    """Whoever points it elsewhere would have the agent delete what lies there."""
+    spool = Spool(tmp_path / "spool")
+    (tmp_path / "elsewhere").mkdir()
+    directory = spool.experiment / "foo1"
+    directory.rmdir()
+    directory.symlink_to(tmp_path / "elsewhere")
+
+    done = once(spool, url_of(tmp_path / "bucket"))
+
+    assert done.returncode == 2
+    assert f"{directory} is a symbolic link" in done.stderr
