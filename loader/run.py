@@ -21,6 +21,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from loader.bigquery import tables
+from loader.bigquery.batches import Batches
 from loader.bigquery.ledger import Meta
 from loader.bigquery.partition_load import Finisher
 from loader.bigquery.record import STARTED, Outcome, Run
@@ -74,9 +75,10 @@ class Loader:
         )
         meta = Meta(self._warehouse, options.meta_dataset)
         self._meta = meta
-        self.planner = Planner(options, self._warehouse, meta, tell, self._run)
+        self._batches = Batches(self._warehouse, meta, run_id)
+        self.planner = Planner(options, self._warehouse, self._batches, tell, self._run)
         still = self.planner.fingerprint_now
-        self._finisher = Finisher(self._warehouse, meta, self._run, tell, still)
+        self._finisher = Finisher(self._warehouse, self._batches, self._run, tell, still)
 
     def close(self) -> None:
         """Close connections."""
@@ -90,9 +92,10 @@ class Loader:
         """
         found = self.planner.discover()
         self._meta.prepare()
-        ready = self.planner.prepare(found)
         outcomes: dict[DayKey, Outcome] = {}
         with ExitStack() as stack:
+            stack.enter_context(self._batches)
+            ready = self.planner.prepare(found)
             due, refusals = self.planner.plan(ready, self._options.force)
             for _ in range(ROUNDS):
                 for refusal in refusals:
@@ -156,16 +159,18 @@ class Loader:
         verify = self._verify or partial(
             self._verified, stack.enter_context(session(options.master))
         )
-        futures: list[Future[Outcome]] = []
+        futures: list[Future[Future[Outcome]]] = []
         with ThreadPoolExecutor(options.parallel_days, thread_name_prefix="day") as pool:
             for days in waves(
                 due, most=options.parallel_days, share=options.share, most_bytes=WAVE_BYTES
             ):
                 started = datetime.now(UTC)
                 futures += [pool.submit(self._finish, found, started) for found in verify(days)]
-        return [future.result() for future in futures]
+        self._batches.flush()
+        return [future.result().result() for future in futures]
 
-    def _finish(self, found: Verified, started: datetime) -> Outcome:
+    def _finish(self, found: Verified, started: datetime) -> Future[Outcome]:
+        """Load a day; say what became of it as soon as the ledger has it."""
         day = found.day
         known = self.planner.known.get(day.key, UNKNOWN)
         ready = self.planner.ready[str(day.table.name)]
@@ -173,7 +178,14 @@ class Loader:
             outcome = self._finisher.finish(found, ready, known, started)
         except Exception as exc:  # noqa: BLE001 - what nobody foresaw must not stop other days
             self._tell.event("day.crashed", "error", trace=traceback.format_exc())
-            outcome = Outcome(day=day, status=Status.FAILED, why=repr(exc))
+            outcome = Future()
+            outcome.set_result(Outcome(day=day, status=Status.FAILED, why=repr(exc)))
+        outcome.add_done_callback(self._told)
+        return outcome
+
+    def _told(self, ended: Future[Outcome]) -> None:
+        outcome = ended.result()
+        day = outcome.day
         level = "info" if outcome.status in {Status.SUCCESS, Status.SKIPPED} else "error"
         facts = {"read": outcome.rows, "loaded": outcome.loaded, "rejected": outcome.rejected}
         self._tell.event(
@@ -187,7 +199,6 @@ class Loader:
             repeated=outcome.repeated,
             why=outcome.why,
         )
-        return outcome
 
     def _verified(self, spark: SparkSession, days: list[Day]) -> list[Verified]:
         """Verify days together; if that fails, each alone, so that it fails the guilty one only."""

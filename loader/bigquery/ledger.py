@@ -1,8 +1,7 @@
 """The ledger and the rejects: what the loader remembers, in BigQuery, for everybody to query.
 
-**Invariant:** rows are only ever appended, by load jobs whose ids follow from what they tell of, so
-telling twice writes once.  Every row of the ledger adds up: rows read = loaded + rejected +
-repeated + withheld, and nothing is withheld from a day that succeeded.
+**Invariant:** rows are only ever appended (see `appends`).  Every row of the ledger adds up: rows
+read = loaded + rejected + repeated + withheld, and nothing is withheld from a day that succeeded.
 
 It refuses to change a table that somebody else has given other columns.
 """
@@ -10,26 +9,20 @@ It refuses to change a table that somebody else has given other columns.
 from __future__ import annotations
 
 import hashlib
-import io
-import json
-from itertools import count
 from typing import TYPE_CHECKING
 
 from jostler.format.bigquery_names import TableName
 from jostler.schema import Field, Relation, compare, fields_from_api
-from loader.bigquery import attempts
 from loader.bigquery.warehouse import api_schema
-from loader.errors import RunError, WarehouseError
+from loader.errors import RunError
 from loader.plan.due import Known, Status
 
 if TYPE_CHECKING:
     from datetime import date
-    from typing import BinaryIO
 
     from jostler.schema import Fields
     from loader.bigquery.warehouse import Json, Warehouse
 
-TRIES = 3
 LOADS = "loads"
 REJECT_ROWS = "reject_rows"
 
@@ -125,6 +118,10 @@ class Meta:
         self._view("days", _DAYS_SQL, "The newest success or refusal of each day of each table.")
         self._view("rejects", _REJECTS_SQL, "The bad rows that the newest loads left out.")
 
+    def made_ms(self, table: str) -> int:
+        """Say when a table was made, in ms since 1970; to be asked after `prepare`."""
+        return self._made[table]
+
     @property
     def label(self) -> str:
         """A digest that names this ledger; one removed and made again has another."""
@@ -184,38 +181,3 @@ class Meta:
             for row in self._warehouse.rows(sql, tables=sorted(tables))
             if row["TableMade"] == tables[row["table"]]
         }
-
-    def tell(self, row: Json, told_id: str) -> None:
-        """Append a row to the ledger, once for each `told_id`.
-
-        Raises:
-            WarehouseError: it could not be written.
-        """
-        line = json.dumps(row).encode() + b"\n"
-        self._append(LOADS, io.BytesIO(line), told_id)
-
-    def reject(self, rows: BinaryIO, told_id: str) -> None:
-        """Append rows to the rejects, once for each `told_id`.
-
-        Raises:
-            WarehouseError: they could not be written.
-        """
-        self._append(REJECT_ROWS, rows, told_id)
-
-    def _append(self, table: str, rows: BinaryIO, told_id: str) -> None:
-        # A table that was removed and made again has forgotten what old job ids wrote into it.
-        base = f"{told_id}-{table}-{self._made[table]}"
-        config = {"sourceFormat": "NEWLINE_DELIMITED_JSON", "writeDisposition": "WRITE_APPEND"}
-        failed = 0
-        for attempt in count(1):
-            job_id = base if attempt == 1 else f"{base}-{attempt}"
-            job, ours = self._warehouse.load_file(str(self.name(table)), rows, job_id, config)
-            if not job.reason:
-                return
-            failed += ours  # those of runs before have spent their ids and mean nothing
-            if failed >= TRIES:
-                break
-            if ours:
-                attempts.pause(failed)
-        told = "; ".join(str(error.get("message")) for error in job.errors)
-        raise WarehouseError(f"job {job.id} into {self.name(table)}: {told}", reason=job.reason)

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import io
 import json
-import tempfile
+import os
 import time
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from loader.bigquery import attempts
+from loader.bigquery.appends import BadRows
 from loader.bigquery.record import STARTED, Outcome, Run, Telling
 from loader.bucket import open_bucket
 from loader.errors import BucketError, WarehouseError
@@ -25,9 +28,10 @@ from loader.plan.due import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import IO
 
     from loader.bigquery.attempts import Ended
-    from loader.bigquery.ledger import Meta
+    from loader.bigquery.batches import Batches
     from loader.bigquery.tables import Ready
     from loader.bigquery.warehouse import Job, Json, Warehouse
     from loader.cli.console import Tell
@@ -45,7 +49,7 @@ class Finisher:
 
     Args:
         warehouse: where the tables are.
-        meta: where ledger and rejects are.
+        batches: takes what is told to ledger and rejects.
         run: the run.
         tell: where to say what did not matter for the day.
         still: lists a day anew and returns its fingerprint.
@@ -54,40 +58,45 @@ class Finisher:
     def __init__(
         self,
         warehouse: Warehouse,
-        meta: Meta,
+        batches: Batches,
         run: Run,
         tell: Tell,
         still: Callable[[Day], str],
     ) -> None:
         self._still = still
         self._warehouse = warehouse
-        self._meta = meta
+        self._meta = batches.meta
+        self._batches = batches
         self._run = run
         self._tell = tell
 
-    def finish(self, found: Verified, ready: Ready, known: Known, started: datetime) -> Outcome:
-        """Load a day, or say why not; never raises for what may befall a day."""
+    def finish(
+        self, found: Verified, ready: Ready, known: Known, started: datetime
+    ) -> Future[Outcome]:
+        """Load a day, or say why not; what may befall a day is no exception.
+
+        Returns:
+            What ends when the ledger has it.
+        """
         telling = Telling(self._run, found, ready, known, started)
         try:
             outcome = self._finish(found, ready, telling)
         except (WarehouseError, BucketError) as exc:
             outcome = self._failed(telling, type(exc).__name__, str(exc), leave_staged=True)
-        finally:
-            if found.rejects:
-                found.rejects.close()
+        if found.rejects:
+            outcome.add_done_callback(partial(_close, found.rejects))
         return outcome
 
-    def _finish(self, found: Verified, ready: Ready, telling: Telling) -> Outcome:
+    def _finish(self, found: Verified, ready: Ready, telling: Telling) -> Future[Outcome]:
         day = found.day
         if found.error:
             return self._failed(telling, found.error.partition(":")[0], found.error)
         if found.bad_fraction > self._run.max_bad:
             why = f"{found.rejected} of {found.rows} rows are bad, more than {self._run.max_bad:g}"
-            told_id = f"{job_id(day, ready, day.attempt + 1)}-refused-{day.fingerprint[:12]}"
-            self._reject(found, told_id)
-            row = telling.row(Status.REJECTED, day.attempt, job=told_id, why=("TooManyBad", why))
-            self._meta.tell(row, told_id)
-            return telling.outcome(row)
+            # Its rows are this run's alone: another one may refuse the day at the same time.
+            name = f"{job_id(day, ready, day.attempt + 1)}-refused-{self._run.id}"
+            row = telling.row(Status.REJECTED, day.attempt, job=name, why=("TooManyBad", why))
+            return self._told(telling, row)
         jobs = DayJobs(self._warehouse, found, ready, self._run, self._meta.label)
         ended = attempts.load(
             jobs,
@@ -96,27 +105,26 @@ class Finisher:
             still_so=lambda: self._still(day) == day.fingerprint,
             pause=attempts.pause,
         )
-        outcome = self._tell_ended(found, telling, ended)
         self._clean(found)
-        return outcome
+        return self._tell_ended(found, telling, ended)
 
-    def _tell_ended(self, found: Verified, telling: Telling, ended: Ended) -> Outcome:
-        day, job, row = found.day, ended.job, {}
+    def _tell_ended(self, found: Verified, telling: Telling, ended: Ended) -> Future[Outcome]:
+        day, job = found.day, ended.job
+        told: Future[Outcome] = Future()
         for attempt, failed in ended.failed.items():
             row = telling.row(Status.FAILED, attempt, job=failed.id, why=_reason(failed))
             row["Errors"] = json.dumps(failed.errors)
-            self._meta.tell(row, failed.id)
+            told = self._told(telling, row, failed)
         if ended.overtaken or job is None:
-            return Outcome(day=day, status=Status.SKIPPED, attempt=ended.attempt, overtaken=True)
+            outcome = Outcome(day=day, status=Status.SKIPPED, attempt=ended.attempt, overtaken=True)
+            return _ended(outcome)
         if job.reason:  # it is the last of the failed ones
-            return telling.outcome(row)
+            return told
         if job.rows != found.good:
             why = f"job {job.id} wrote {job.rows} rows, {found.good} were expected"
             return self._failed(telling, "CountMismatch", why, attempt=ended.attempt)
-        self._reject(found, job.id)
         row = telling.row(Status.SUCCESS, ended.attempt, job=job.id, loaded=job.rows)
-        self._meta.tell(row, job.id)
-        return telling.outcome(row)
+        return self._told(telling, row, job)
 
     def _failed(
         self,
@@ -126,29 +134,32 @@ class Finisher:
         *,
         attempt: int | None = None,
         leave_staged: bool = False,
-    ) -> Outcome:
+    ) -> Future[Outcome]:
         """Tell of a failure that no load job stands for."""
-        day = telling.found.day
-        row = telling.row(
-            Status.FAILED, day.attempt if attempt is None else attempt, why=(kind, why)
-        )
-        try:
-            self._meta.tell(row, f"{job_id(day, telling.ready, 0)}-failed-{self._run.id}")
-        except WarehouseError as exc:
-            self._tell.event("ledger.not_written", "error", day=str(day.key), error=str(exc))
+        attempt = telling.found.day.attempt if attempt is None else attempt
         if not leave_staged:  # a job that nobody could ask about may still read it
             self._clean(telling.found)
-        return telling.outcome(row)
+        return self._told(telling, telling.row(Status.FAILED, attempt, why=(kind, why)))
 
-    def _reject(self, found: Verified, told_id: str) -> None:
-        if found.rejects is None:
-            return
-        with tempfile.TemporaryFile() as out:
-            found.rejects.seek(0)
-            last = b',"JobID":%b}\n' % json.dumps(told_id).encode()
-            for line in found.rejects:
-                out.write(line[:-2] + last)
-            self._meta.reject(out, told_id)
+    def _told(self, telling: Telling, row: Json, job: Job | None = None) -> Future[Outcome]:
+        """Tell the ledger; a day of which it cannot be told has failed."""
+        outcome: Future[Outcome] = Future()
+        run = job.labels.get(attempts.RUN_LABEL, "") if job else ""
+
+        def done(written: Future[None]) -> None:
+            exc = written.exception()
+            if exc is None:
+                outcome.set_result(telling.outcome(row))
+            elif row["Status"] == Status.FAILED:
+                day = str(telling.found.day.key)
+                self._tell.event("ledger.not_written", "error", day=day, error=str(exc))
+                outcome.set_result(telling.outcome(row))
+            else:
+                failed = self._failed(telling, type(exc).__name__, str(exc), leave_staged=True)
+                failed.add_done_callback(lambda ended: outcome.set_result(ended.result()))
+
+        self._batches.tell(row, run, _bad_rows(telling.found, row)).add_done_callback(done)
+        return outcome
 
     def _clean(self, found: Verified) -> None:
         """Remove what was written for the day, and what runs of days ago left behind."""
@@ -244,6 +255,24 @@ def load_config(fingerprint: str, run_id: str, ledger: str) -> Json:
             attempts.LEDGER_LABEL: ledger,
         },
     }
+
+
+def _bad_rows(found: Verified, row: Json) -> BadRows | None:
+    """Return the bad rows that a row of the ledger counts; one of a failed day counts none."""
+    if found.rejects is None or not row["RowsRejected"]:
+        return None
+    size = found.rejects.seek(0, os.SEEK_END)
+    return BadRows(row["JobID"], row["date"], found.rejects, size)
+
+
+def _close(file: IO[bytes], _: object) -> None:
+    file.close()
+
+
+def _ended(outcome: Outcome) -> Future[Outcome]:
+    ended: Future[Outcome] = Future()
+    ended.set_result(outcome)
+    return ended
 
 
 def _reason(job: Job) -> tuple[str, str]:

@@ -20,9 +20,10 @@ from loader.plan.window import EVERYTHING, Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from concurrent.futures import Future
 
     from jostler.format.bigquery_names import TableName
-    from loader.bigquery.ledger import Meta
+    from loader.bigquery.batches import Batches
     from loader.bigquery.record import Run
     from loader.bigquery.tables import Ready
     from loader.bigquery.warehouse import Warehouse
@@ -39,7 +40,7 @@ class Planner:
     Args:
         options: what to look at.
         warehouse: where tables are.
-        meta: the ledger.
+        batches: takes what is told to the ledger.
         tell: where to say what was found.
         run: for the ledger.
 
@@ -51,12 +52,18 @@ class Planner:
     """
 
     def __init__(
-        self, options: Options, warehouse: Warehouse, meta: Meta, tell: Tell, run: Run
+        self,
+        options: Options,
+        warehouse: Warehouse,
+        batches: Batches,
+        tell: Tell,
+        run: Run,
     ) -> None:
         self._options = options
         self._run = run
         self._warehouse = warehouse
-        self._meta = meta
+        self._meta = batches.meta
+        self._batches = batches
         self._tell = tell
         self._windows: dict[str, Window] = {}
         self.problems: list[tuple[str, str]] = []
@@ -151,10 +158,10 @@ class Planner:
             "Host": self._run.host,
             "Version": self._run.version,
         }
-        told_id = f"jostler-{table.name.dataset}-{table.name.table}-table-{self._run.id}"
-        try:
-            self._meta.tell(row, told_id)
-        except WarehouseError as exc:
+        self._batches.tell(row).add_done_callback(self._told)
+
+    def _told(self, written: Future[None]) -> None:
+        if exc := written.exception():
             self._tell.event("ledger.not_written", "error", error=str(exc))
 
     def plan(self, ready: list[Table], force: bool) -> tuple[list[Day], list[Refusal]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from loader.bigquery import attempts
 from tests.loader.plain import load
 from tests.loader.test_load import FOO, names
 from tests.loader.world import DAY, row
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 
 GONE = f"DELETE FROM {FOO} WHERE date = '{DAY}' AND archiver.Filename LIKE '%m2.json'"
 FORGOTTEN = f"DELETE FROM jostler.loads WHERE date = '{DAY}'"
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "pause", lambda _: None)
 
 
 @pytest.fixture
