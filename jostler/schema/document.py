@@ -9,39 +9,44 @@ Pure.  Removes no byte order mark: that is for whoever reads the file.
 from __future__ import annotations
 
 import json
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from jostler.schema.flaw import Flaw, Reason
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 Object = tuple[tuple[str, "Value"], ...]
 Value = None | bool | str | bytes | list["Value"] | Object
+
+T = TypeVar("T")
 
 
 def parse(document: bytes) -> Object | Flaw:
     """Read one JSON object; a flaw has an empty path, as it is the document's."""
     if not document.strip(b" \t\r\n"):
         return _flaw(Reason.EMPTY, "expected a JSON object, found nothing")
-    value = _value(document)
+    value: Value | Flaw = guarded(document, DECODER.decode)
     if isinstance(value, tuple | Flaw):
         return value
     return _flaw(Reason.NOT_OBJECT, f"expected a JSON object, found {_kind(value)}")
 
 
-def _value(document: bytes) -> Value | Flaw:
+def guarded(document: bytes, read: Callable[[str], T]) -> T | Flaw:
+    """Return what `read` makes of the document's text, or what keeps it from being strict JSON."""
     try:
         text = document.decode()
         if text.startswith("\ufeff"):
             return _flaw(Reason.NOT_JSON, "a byte order mark before the object")
-        found: Value = _DECODER.decode(text)
+        return read(text)
     except UnicodeDecodeError as error:
         return _flaw(Reason.NOT_UTF8, f"{error.reason} at byte {error.start}")
     except json.JSONDecodeError as error:
         return _flaw(Reason.NOT_JSON, f"{error.msg} at line {error.lineno} column {error.colno}")
-    except _NotANumberError as error:
+    except NotANumberError as error:
         return _flaw(Reason.NOT_JSON, f"{error} is not JSON")
     except RecursionError:
         return _flaw(Reason.TOO_DEEP, "nested too deeply to be read")
-    return found
 
 
 def _kind(value: Value) -> str:
@@ -52,12 +57,12 @@ def _kind(value: Value) -> str:
     return kinds.get(type(value), "an object")
 
 
-class _NotANumberError(Exception):
+class NotANumberError(Exception):
     """`NaN`, `Infinity` or `-Infinity` stands where a value should."""
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise _NotANumberError(constant)
+    raise NotANumberError(constant)
 
 
 def _flaw(reason: Reason, detail: str) -> Flaw:
@@ -66,7 +71,7 @@ def _flaw(reason: Reason, detail: str) -> Flaw:
 
 # Hooks in C where there are any: str.encode and tuple cost no Python call per value, and bytes of
 # one digit are shared.  int() is never called, so no literal is too long (CPython stops at 4,300).
-_DECODER = json.JSONDecoder(
+DECODER = json.JSONDecoder(
     object_pairs_hook=tuple,
     parse_int=str.encode,
     parse_float=str.encode,

@@ -1,6 +1,7 @@
 """The fast judge: a typed decoder compiled from the columns, which only ever accepts.
 
 **Invariant:** it accepts nothing that the slow judge refuses; what it does not accept is undecided.
+What it decodes takes no more than DECODED_BYTES_MAX of memory beside the text.
 
 Pure; one judge may serve any number of threads.  No union has more than two constrained parts:
 msgspec 0.22 reads beyond its table of constraints when int, float and text limits meet list and
@@ -34,7 +35,7 @@ _INTEGER: Any = (
     | Annotated[str, Meta(pattern=r"\A-?[0-9]{1,18}\Z")]
 )
 _FLOAT: Any = float | Annotated[str, Meta(pattern=r"\A(?:NaN|-?Infinity)\Z")]
-_BOOLEAN: Any = bool | Annotated[str, Meta(pattern=r"\A(?i:true|false|t|f|yes|no|y|n|1|0)\Z")]
+_BOOLEAN: Any = bool | Annotated[str, Meta(pattern=r"\A(?ai:true|false|t|f|yes|no|y|n|1|0)\Z")]
 _NUMERIC: Any = (
     Annotated[float, Meta(ge=-1e28, le=1e28)]
     | Annotated[str, Meta(pattern=r"\A-?[0-9]{1,28}(?:\.[0-9]{1,9})?\Z")]
@@ -62,17 +63,34 @@ _TYPES: dict[str, Any] = {
 # Escapes that stand for NUL, which is refused, and for a colon, which would spoil the count.
 _ESCAPES_RE = re.compile(rb"\\u00(?:00|3[aA])")
 
+# A number of 309 digits may be beyond 64 bits, which the decoder of a JSON column does not look at.
+# Of so many digits in a row two lie next to each other among every 154th byte.
+_STRIDE = 154
+_LONG_RE = re.compile(rb"[0-9]{309}")
+_TWO_DIGITS_RE = re.compile(rb"[0-9]{2}")
+
+DECODED_BYTES_MAX = 64 * 2**20
+# What a decoded value takes, measured: of a list, a dict and a further pair in a JSON column, of a
+# value in any other.
+_LIST_BYTES, _DICT_BYTES, _PAIR_BYTES, _VALUE_BYTES = 100, 250, 170, 64
+_STRUCT_BYTES, _SLOT_BYTES = 48, 8
+
 
 class FastJudge:
     """Accepts most good documents at the speed of a decoder."""
 
-    __slots__ = ("_decode", "_decode_lines", "_encode", "_encode_lines", "_has_json")
+    __slots__ = (
+        *("_decode", "_decode_lines", "_encode", "_encode_lines"),
+        *("_has_json", "_size", "_small"),
+    )
 
     def __init__(self, fields: Fields) -> None:
         decoder, encoder = msgspec.json.Decoder(_record(fields, {})), msgspec.json.Encoder()
         self._decode, self._decode_lines = decoder.decode, decoder.decode_lines
         self._encode, self._encode_lines = encoder.encode, encoder.encode_lines
         self._has_json = _has_json(fields)
+        self._size = _Size(fields)
+        self._small = self._size.small
 
     def accepts(self, document: bytes) -> bool:
         """Say that a load job would take the row; False says nothing.
@@ -82,13 +100,15 @@ class FastJudge:
         keys, other spellings of numbers) colons are counted: each key has one, text keeps its own,
         and nothing else holds any, so a pair dropped lowers the count and nothing raises it.
         """
+        if len(document) > self._small and not self._size.fits(document):
+            return False
         try:
             row = self._decode(document)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
         if b"\\" in document and _ESCAPES_RE.search(document):
             return False
-        if self._has_json and document.count(b"[") + document.count(b"{") > JSON_DEPTH:
+        if self._has_json and not _is_plain_json(document):
             return False
         again = self._encode(row)
         return again == document or again.count(b":") == document.count(b":")
@@ -102,6 +122,8 @@ class FastJudge:
         can go on, no object goes over the end of a line; and there are as many as lines.
         """
         if self._has_json:  # their depth is that of one document
+            return False
+        if len(documents) > self._small and not self._size.fits(documents):
             return False
         try:
             rows = self._decode_lines(documents)
@@ -122,6 +144,52 @@ class FastJudge:
 
 def _has_json(fields: Fields) -> bool:
     return any(field.type == "JSON" or _has_json(field.fields) for field in fields)
+
+
+def _is_plain_json(document: bytes) -> bool:
+    """Say that no JSON column can be nested too deeply or hold a number beyond 64 bits."""
+    if document.count(b"[") + document.count(b"{") > JSON_DEPTH:
+        return False
+    return not (_TWO_DIGITS_RE.search(document[::_STRIDE]) and _LONG_RE.search(document))
+
+
+class _Size:
+    """Bounds what decoding a document takes.
+
+    Each object takes the slots of its RECORD, whatever it holds: `{},` may become 80 KB.  A RECORD
+    that cannot repeat is counted once; all others as the widest of them, once for each brace.  What
+    is no longer than `small` always fits.
+    """
+
+    __slots__ = ("_brace", "_bracket", "_comma", "_once", "small")
+
+    def __init__(self, fields: Fields) -> None:
+        self._once, many = _record_bytes(fields)
+        json = _has_json(fields)
+        self._brace = max(many, _DICT_BYTES if json else 0)
+        self._bracket = _LIST_BYTES if json else 0
+        self._comma = _PAIR_BYTES if json else _VALUE_BYTES
+        # So short that each byte may cost the most: `[],` and `{},` have three, `"":0,` five.
+        worst = max(self._brace / 3, self._bracket / 3, _PAIR_BYTES / 5, _VALUE_BYTES / 2)
+        self.small = int((DECODED_BYTES_MAX - self._once) / worst)
+
+    def fits(self, document: bytes) -> bool:
+        size = self._once + self._brace * document.count(b"{")
+        size += self._bracket * document.count(b"[") + self._comma * document.count(b",")
+        return size <= DECODED_BYTES_MAX
+
+
+def _record_bytes(fields: Fields) -> tuple[int, int]:
+    """Return the bytes of all RECORDs that stand once in a row, and of the widest that repeats."""
+    once, many = _STRUCT_BYTES + _SLOT_BYTES * len(fields), 0
+    for field in fields:
+        if field.type == "RECORD":
+            once_inside, many_inside = _record_bytes(field.fields)
+            if field.mode is Mode.REPEATED:
+                many = max(many, once_inside, many_inside)
+            else:
+                once, many = once + once_inside, max(many, many_inside)
+    return once, many
 
 
 def _record(fields: Fields, known: dict[Fields, type[msgspec.Struct]]) -> type[msgspec.Struct]:

@@ -24,6 +24,7 @@ class Reason(StrEnum):
     NOT_JSON = "not-json"
     NOT_OBJECT = "not-object"
     TOO_DEEP = "too-deep"
+    TOO_COMPLEX = "too-complex"
     LONE_SURROGATE = "lone-surrogate"
     NUL_CHARACTER = "nul-character"
     UNKNOWN_FIELD = "unknown-field"
@@ -73,7 +74,9 @@ def shown(value: object) -> str:
         return f"number {_cut(value[: _SHOWN + 1].decode())}"
     if isinstance(value, str):
         return f"string {_cut(value[: _SHOWN + 1])!r}"
-    return "an object" if isinstance(value, tuple) else "an array"
+    if isinstance(value, list | tuple):
+        return "an object" if isinstance(value, tuple) else "an array"
+    return str(value)  # a container of `stream`
 
 
 def key_step(key: str) -> str:

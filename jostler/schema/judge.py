@@ -14,12 +14,12 @@ import orjson
 from jostler.schema.document import parse
 from jostler.schema.fast import FastJudge
 from jostler.schema.flaw import Flaw
-from jostler.schema.nulls import unknown_nulls, with_nulls
+from jostler.schema.nulls import Path, spelled_apart, unknown_nulls, with_nulls
 from jostler.schema.slow import SlowJudge
+from jostler.schema.stream import SMALL_BYTES, is_large, streamed, walk
 
 if TYPE_CHECKING:
     from jostler.schema.fields import Fields
-    from jostler.schema.nulls import Path
 
 NULLS_MAX = 100
 """So many unknown nulls are learned; a producer that makes up keys must not fill the memory."""
@@ -55,7 +55,7 @@ class Judge:
         if self._fast.accepts(document):
             return None
         found = self._slow.flaw(document)
-        if found is None and len(self._nulls) < NULLS_MAX:
+        if found is None and self._may_teach(document):
             self._learn(document)
         return found
 
@@ -69,16 +69,26 @@ class Judge:
         """
         return self._fast.accepts_lines(documents)
 
+    def _may_teach(self, document: bytes) -> bool:
+        room = len(self._nulls) < NULLS_MAX and len(document) <= SMALL_BYTES  # it is read once more
+        return room and b"null" in document
+
     def _learn(self, document: bytes) -> None:
-        """Let the fast judge take the unknown nulls of a good document from now on."""
-        nulls = unknown_nulls(self.fields, document) | self._nulls
-        if len(nulls) > len(self._nulls):
-            self._nulls = nulls
-            self._fast = FastJudge(with_nulls(self.fields, nulls))
+        """Let the fast judge take the unknown nulls of a good document from now on.
+
+        A document with more of them than there is room for teaches nothing: its keys are made up.
+        """
+        room = NULLS_MAX - len(self._nulls)
+        found = spelled_apart(unknown_nulls(self.fields, document, most=room), self._nulls)
+        if found:
+            self._nulls = found | self._nulls
+            self._fast = FastJudge(with_nulls(self.fields, self._nulls))
 
 
 def json_object_flaw(document: bytes) -> Flaw | None:
     """Name what keeps a document from being one strict JSON object in UTF-8; None is good."""
+    if len(document) > SMALL_BYTES and is_large(document):
+        return streamed(document, walk)
     try:
         if type(orjson.loads(document)) is dict:
             return None

@@ -19,7 +19,7 @@ from jostler.schema.fields import Field, Fields
 from jostler.schema.flaw import Flaw
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from jostler.schema.document import Object, Value
 
@@ -31,23 +31,54 @@ Path = tuple[str, ...]
 _PLAIN_RE = re.compile(r"[A-Za-z0-9_.-]{1,300}", re.ASCII)
 
 
-def unknown_nulls(fields: Fields, document: bytes) -> dict[Path, str]:
+def unknown_nulls(fields: Fields, document: bytes, *, most: int) -> dict[Path, str]:
     """Return where a good document has members that are unknown and null.
 
     Args:
         fields: that the document was judged by.
         document: that was found good.
+        most: places that are wanted; nothing is returned if the document has more.
 
     Returns:
         For each such member the names of the columns that lead to it, then its own key; and the
         key that stands before it, empty if it is the first.
     """
     value = parse(document)
-    return {} if isinstance(value, Flaw) else dict(_nulls(fields, value, ()))
+    found: dict[Path, str] = {}
+    if isinstance(value, Flaw):
+        return found
+    for path, before in _nulls(fields, value, (), {}):
+        found[path] = before
+        if len(found) > most:
+            return {}
+    return found
 
 
-def _nulls(fields: Fields, record: Object, path: Path) -> Iterator[tuple[Path, str]]:
-    columns = {field.key: field for field in fields}
+def spelled_apart(nulls: Mapping[Path, str], known: Iterable[Path]) -> dict[Path, str]:
+    """Leave out what differs from another path, or a known one, by the case of letters only.
+
+    Both would be columns of the fast judge, and it would not see that they are one name.
+    """
+    seen = {_folded(path) for path in known}
+    found = {}
+    for path, before in nulls.items():
+        if _folded(path) not in seen:
+            seen.add(_folded(path))
+            found[path] = before
+    return found
+
+
+def _folded(path: Path) -> Path:
+    return tuple(name.lower() for name in path)
+
+
+def _nulls(
+    fields: Fields, record: Object, path: Path, known: dict[int, dict[str, Field]]
+) -> Iterator[tuple[Path, str]]:
+    """Walk through a record; `known` has the columns of each RECORD that was met, by its id."""
+    columns = known.get(id(fields))
+    if columns is None:
+        columns = known[id(fields)] = {field.key: field for field in fields}
     before = ""
     for key, value in record:
         before, last = key, before
@@ -57,7 +88,7 @@ def _nulls(fields: Fields, record: Object, path: Path) -> Iterator[tuple[Path, s
                 yield (*path, key), last
         elif column.type == "RECORD":
             for inner in _records(value):
-                yield from _nulls(column.fields, inner, (*path, column.name))
+                yield from _nulls(column.fields, inner, (*path, column.name), known)
 
 
 def _records(value: Value) -> Iterator[Object]:

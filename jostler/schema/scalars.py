@@ -11,19 +11,20 @@ from __future__ import annotations
 import binascii
 import math
 import re
-from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
 from jostler.schema import moments
-from jostler.schema.document import Value
 from jostler.schema.fields import spelled
 from jostler.schema.flaw import Flaw, Reason, shown
+from jostler.schema.stream import Elements, Members, Part, values
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jostler.schema.fields import Field
 
-Rule = Callable[[Value], Flaw | None]
+    Rule = Callable[[Part], Flaw | None]
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 INT64_DIGITS = 19
@@ -60,7 +61,7 @@ def rule(field: Field) -> Rule:
             return _RULES[field.type]
 
 
-def flaw(reason: Reason, expected: str, value: Value) -> Flaw:
+def flaw(reason: Reason, expected: str, value: Part) -> Flaw:
     """Say what was expected of a value."""
     return Flaw(reason=reason, field="", detail=f"expected {expected}, found {shown(value)}")
 
@@ -74,9 +75,9 @@ def unclean(text: str) -> Flaw | None:
     return None
 
 
-def _string(value: Value, max_length: int | None) -> Flaw | None:
+def _string(value: Part, max_length: int | None) -> Flaw | None:
     """Take text, and numbers and booleans as their text."""
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | Elements | Members):
         return flaw(Reason.WRONG_TYPE, "STRING", value)
     if isinstance(value, str) and (found := unclean(value)):
         return found
@@ -87,7 +88,7 @@ def _string(value: Value, max_length: int | None) -> Flaw | None:
     return None
 
 
-def _bytes(value: Value, max_length: int | None) -> Flaw | None:
+def _bytes(value: Part, max_length: int | None) -> Flaw | None:
     """Take base64 with padding; [?] not the url-safe alphabet."""
     if not isinstance(value, str):
         return flaw(Reason.WRONG_TYPE, "BYTES in base64", value)
@@ -100,7 +101,7 @@ def _bytes(value: Value, max_length: int | None) -> Flaw | None:
     return None
 
 
-def _integer(value: Value) -> Flaw | None:
+def _integer(value: Part) -> Flaw | None:
     """Take digits, quoted or not; [?] neither `1.0` nor `1e3`."""
     if isinstance(value, bytes) and len(value) < INT64_DIGITS and value.isdigit():
         return None  # most numbers are such: this halves the time for an NDT7 row
@@ -114,7 +115,7 @@ def _integer(value: Value) -> Flaw | None:
     return None
 
 
-def _float(value: Value) -> Flaw | None:
+def _float(value: Part) -> Flaw | None:
     """Take numbers, quoted or not, and three words; [?] no number that overflows."""
     literal = _literal(value)
     if literal in FLOAT_WORDS:
@@ -126,7 +127,7 @@ def _float(value: Value) -> Flaw | None:
     return None
 
 
-def _decimal(value: Value, field: Field) -> Flaw | None:
+def _decimal(value: Part, field: Field) -> Flaw | None:
     """Take numbers, quoted or not; digits beyond the scale are rounded as the service does."""
     literal = _literal(value)
     found = _NUMBER_RE.fullmatch(literal) if literal is not None else None
@@ -158,7 +159,7 @@ def _decimal_bounds(field: Field) -> tuple[int, Decimal]:
     return 38, _BIGNUMERIC_END
 
 
-def _boolean(value: Value) -> Flaw | None:
+def _boolean(value: Part) -> Flaw | None:
     """Take true and false, 1 and 0, and the words for them in any case, quoted."""
     if isinstance(value, bool):
         return None
@@ -168,7 +169,7 @@ def _boolean(value: Value) -> Flaw | None:
     return flaw(Reason.WRONG_TYPE, "BOOLEAN", value)
 
 
-def _timestamp(value: Value) -> Flaw | None:
+def _timestamp(value: Part) -> Flaw | None:
     """Take text, or a bare number as an epoch; [?] no epoch in quotes."""
     if isinstance(value, bytes):
         if EPOCH_MIN <= float(value) <= EPOCH_MAX:
@@ -177,20 +178,20 @@ def _timestamp(value: Value) -> Flaw | None:
     return _moment(value, "TIMESTAMP", moments.timestamp_fault)
 
 
-def _moment(value: Value, name: str, fault: Callable[[str], Reason | None]) -> Flaw | None:
+def _moment(value: Part, name: str, fault: Callable[[str], Reason | None]) -> Flaw | None:
     if not isinstance(value, str):
         return flaw(Reason.WRONG_TYPE, name, value)
     reason = fault(value)
     return flaw(reason, name, value) if reason else None
 
 
-def _range(value: Value, element: str) -> Flaw | None:
+def _range(value: Part, element: str) -> Flaw | None:
     """Take the literal; [?] not an object with start and end."""
     name = f"RANGE<{element}> like '[start, end)'"
     return _moment(value, name, lambda text: moments.range_fault(text, element))
 
 
-def _geography(value: Value) -> Flaw | None:
+def _geography(value: Part) -> Flaw | None:
     """Take text that looks like WKT, GeoJSON or hexadecimal WKB; [?] no GeoJSON object."""
     name = "GEOGRAPHY as text"
     if not isinstance(value, str):
@@ -203,27 +204,21 @@ def _geography(value: Value) -> Flaw | None:
     return None if good else flaw(Reason.BAD_GEOGRAPHY, name, value)
 
 
-def _json(value: Value) -> Flaw | None:
+def _json(value: Part) -> Flaw | None:
     """Take any value, with duplicate keys even (the first wins), of whole and finite parts."""
-    todo: list[tuple[Value, int]] = [(value, 1)]
-    while todo:
-        part, depth = todo.pop()
-        if isinstance(part, str) and (found := unclean(part)):
-            return found
-        if isinstance(part, bytes) and not math.isfinite(float(part)):
-            return flaw(Reason.OUT_OF_RANGE, "JSON with numbers of 64 bits", part)
-        if not isinstance(part, list | tuple):
-            continue
-        if depth > JSON_DEPTH:
+    for part, depth in values(value):
+        if isinstance(part, str):
+            if found := unclean(part):
+                return found
+        elif isinstance(part, bytes):
+            if not math.isfinite(float(part)):
+                return flaw(Reason.OUT_OF_RANGE, "JSON with numbers of 64 bits", part)
+        elif depth > JSON_DEPTH and isinstance(part, list | tuple | Elements | Members):
             return flaw(Reason.TOO_DEEP, f"JSON of at most {JSON_DEPTH} levels", part)
-        if isinstance(part, list):
-            todo += ((item, depth + 1) for item in part)
-        else:
-            todo += ((item, depth + 1) for pair in part for item in pair)
     return None
 
 
-def _literal(value: Value) -> str | None:
+def _literal(value: Part) -> str | None:
     if isinstance(value, bytes):
         return value.decode()
     return value if isinstance(value, str) else None

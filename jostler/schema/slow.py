@@ -3,15 +3,28 @@
 **Invariant:** its word is final; the fast judge accepts nothing that this one refuses.  The answer
 is the first flaw in the order of the document; what is missing from an object comes last.
 
-Pure; no input makes it raise or take more than time proportional to its length.
+Pure; no input makes it raise.  Time is proportional to the length of the document; memory too, and
+for a large document little more than its text (see `stream`).
 """
 
 from __future__ import annotations
 
-from jostler.schema.document import Object, Value, parse
-from jostler.schema.fields import Fields, Mode
+from typing import TYPE_CHECKING
+
+from jostler.schema.document import parse
+from jostler.schema.fields import Mode
 from jostler.schema.flaw import Flaw, Reason, key_step, shown
-from jostler.schema.scalars import Rule, flaw, rule
+from jostler.schema.scalars import flaw, rule, unclean
+from jostler.schema.stream import Elements, Members, is_large, streamed
+
+if TYPE_CHECKING:
+    from jostler.schema.document import Object
+    from jostler.schema.fields import Fields
+    from jostler.schema.scalars import Rule
+    from jostler.schema.stream import Part
+
+UNKNOWN_MAX = 10_000
+"""So many unknown nulls one object may have.  Each is kept, to see that none comes twice."""
 
 
 class SlowJudge:
@@ -22,6 +35,8 @@ class SlowJudge:
 
     def flaw(self, document: bytes) -> Flaw | None:
         """Name the first flaw; None means that a load job would take the row."""
+        if is_large(document):
+            return streamed(document, self._record.flaw)
         value = parse(document)
         return value if isinstance(value, Flaw) else self._record.flaw(value)
 
@@ -42,25 +57,23 @@ class _Record:
         }
         self._required = {f.key: f.name for f in fields if f.mode is Mode.REQUIRED}
 
-    def rule(self, value: Value) -> Flaw | None:
-        if not isinstance(value, tuple):
+    def rule(self, value: Part) -> Flaw | None:
+        if not isinstance(value, tuple | Members):
             return flaw(Reason.WRONG_TYPE, "RECORD", value)
         return self.flaw(value)
 
-    def flaw(self, record: Object) -> Flaw | None:
+    def flaw(self, record: Object | Members) -> Flaw | None:
         seen: dict[str, str] = {}
         for key, value in record:
             # ASCII only: str.lower() would take a Kelvin sign for a k.
             name = key.lower() if key.isascii() else key
             column = self._columns.get(name)
-            if column is None and value is not None:
-                return _unknown(key)
+            if column is None and (found := self._unknown(key, value, len(seen))):
+                return found
             if name in seen:
                 return _twice(seen[name], key)
             seen[name] = key
-            if column is None:
-                continue  # null says nothing: see `nulls`
-            if found := _cell(column, value):
+            if column is not None and (found := _cell(column, value)):
                 return found.inside(key)
         for name, spelled in self._required.items():
             if name not in seen:
@@ -68,8 +81,19 @@ class _Record:
                 return Flaw(reason=Reason.MISSING_REQUIRED, field=spelled, detail=detail)
         return None
 
+    def _unknown(self, key: str, value: Part, before: int) -> Flaw | None:
+        """Judge a member that the table has not; null says nothing, see `nulls`."""
+        if value is not None:
+            detail = "the table has no such field"
+            return Flaw(reason=Reason.UNKNOWN_FIELD, field=key_step(key), detail=detail)
+        if before >= len(self._columns) + UNKNOWN_MAX:
+            detail = f"more than {UNKNOWN_MAX} members of this object are not in the table"
+            return Flaw(reason=Reason.TOO_COMPLEX, field=key_step(key), detail=detail)
+        found = unclean(key)
+        return found and found.inside(key_step(key))
 
-def _cell(column: tuple[str, Mode, Rule], value: Value) -> Flaw | None:
+
+def _cell(column: tuple[str, Mode, Rule], value: Part) -> Flaw | None:
     _, mode, judge = column
     if value is None:
         # Null for an array is loaded as an empty one ([JL], and bigquery-schema-generator#92 saw
@@ -79,7 +103,7 @@ def _cell(column: tuple[str, Mode, Rule], value: Value) -> Flaw | None:
         return None
     if mode is not Mode.REPEATED:
         return judge(value)
-    if not isinstance(value, list):
+    if not isinstance(value, list | Elements):
         return flaw(Reason.WRONG_TYPE, "an array for this REPEATED field", value)
     for index, element in enumerate(value):
         if element is None:
@@ -89,11 +113,6 @@ def _cell(column: tuple[str, Mode, Rule], value: Value) -> Flaw | None:
         if found:
             return found.inside(f"[{index}]")
     return None
-
-
-def _unknown(key: str) -> Flaw:
-    detail = "the table has no such field"
-    return Flaw(reason=Reason.UNKNOWN_FIELD, field=key_step(key), detail=detail)
 
 
 def _twice(first: str, second: str) -> Flaw:
