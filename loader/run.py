@@ -224,10 +224,13 @@ class Loader:
         return wave.days
 
     def _finish_first_loads(self, ready: list[Table], outcomes: dict[DayKey, Outcome]) -> None:
-        bad = {o.day.key[0] for o in outcomes.values() if o.status is Status.FAILED}
+        """Note which new tables have been loaded whole: all days listed, and each ended well."""
+        well = {Status.SUCCESS, Status.SKIPPED}
+        bad = {o.day.key[0] for o in outcomes.values() if o.status not in well}
         for table in ready:
             name = str(table.name)
-            if self.planner.ready[name].from_beginning and name not in bad:
+            unfinished = self.planner.ready[name].from_beginning and name not in bad
+            if unfinished and self.planner.saw_all(table):
                 tables.finish_first_load(self._warehouse, table.name)
 
 

@@ -1,14 +1,17 @@
 """The tables and views that datatypes load into: made when missing, changed when they differ.
 
 **Invariant:** a table only ever gains columns; it is partitioned by day on `date` and wants a
-partition filter.  A table made here carries a label until its first load, of everything, is done.
+partition filter.  A table made here carries a label until its first load, of everything, is done,
+and for ever one that says whose it is.
 
-It refuses a schema that BigQuery could not reach by adding columns, and a table that is
-partitioned in another way.
+It refuses a schema that BigQuery could not reach by adding columns, a table that is partitioned in
+another way, and one that belongs to another experiment.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -26,7 +29,10 @@ if TYPE_CHECKING:
 
 RACES_MAX = 10
 UNFINISHED = "jostler-first-load"
+OWNER = "jostler-owner"
 PARTITIONING = {"type": "DAY", "field": "date"}
+_NOT_LABEL_RE = re.compile(r"[^a-z0-9_-]")
+_OWNER_RE = re.compile(r" of experiment (\S+)\.$")
 _RECORD_OF = "Loaded by jostler from bundles in Cloud Storage"
 
 
@@ -55,6 +61,7 @@ def look(warehouse: Warehouse, table: Table) -> Ready | None:
     """
     found = warehouse.get_table(table.name)
     if found is None:
+        _check_no_rivals(table)
         return None
     fields, changes = _difference(table, found)
     return _ready(found, fields, tuple(changes))
@@ -70,6 +77,7 @@ def prepare(warehouse: Warehouse, table: Table) -> Ready:
     found = warehouse.get_table(table.name)
     made = found is None
     if found is None:
+        _check_no_rivals(table)
         warehouse.make_dataset(table.name.project, table.name.dataset, f"{_RECORD_OF}.")
         found = warehouse.create_table(table.name, _properties(table))
     for _ in range(RACES_MAX):
@@ -129,8 +137,37 @@ def _properties(table: Table) -> Json:
         "requirePartitionFilter": True,
         "description": f"{_RECORD_OF}; one row for each file of datatype"
         f" {table.sources[0].datatype} of experiment {table.experiment}.",
-        "labels": {UNFINISHED: "unfinished"},
+        "labels": {UNFINISHED: "unfinished", OWNER: owner(table)},
     }
+
+
+def owner(table: Table) -> str:
+    """Write whose table it is, as a label may be: the experiment's name, and a digest of all."""
+    name = _NOT_LABEL_RE.sub("-", table.experiment)[:40]
+    digest = hashlib.blake2b(table.place.root.encode(), digest_size=6).hexdigest()
+    return f"{name}-{digest}"
+
+
+def _check_no_rivals(table: Table) -> None:
+    if table.rivals:
+        both = f"both {table.place.root} and {', '.join(table.rivals)}"
+        hint = "rename one experiment"
+        raise SchemaError(f"{table.name}: {both} would be this table", hint=hint)
+
+
+def _check_owner(table: Table, found: bigquery.Table) -> None:
+    """Refuse a table that belongs to another experiment: its days would be replaced."""
+    label = found.labels.get(OWNER, "")
+    if label == owner(table):
+        return
+    noted = _OWNER_RE.search(found.description or "")  # older tables have no label
+    theirs = label.rpartition("-")[0] if label else noted[1] if noted else ""
+    if label or (theirs and theirs != table.experiment):
+        why = f"belongs to experiment {theirs}; {table.place.root} would replace its days"
+        hint = "rename this experiment, or load it into another project"
+        raise SchemaError(f"{table.name}: {why}", hint=hint)
+    if not theirs:
+        _check_no_rivals(table)
 
 
 def _difference(table: Table, found: bigquery.Table) -> tuple[Fields, Json]:
@@ -142,6 +179,7 @@ def _difference(table: Table, found: bigquery.Table) -> tuple[Fields, Json]:
             f"{table.name}: exists and is not a table with day partitions on `date`",
             hint="load into another dataset, or remove it",
         )
+    _check_owner(table, found)
     stored = fields_from_api([column.to_api_repr() for column in found.schema])
     comparison = compare(stored, table.fields)
     if comparison.relation is Relation.INCOMPATIBLE:
@@ -159,6 +197,8 @@ def _difference(table: Table, found: bigquery.Table) -> tuple[Fields, Json]:
         changes["schema"] = api_schema(fields)
     if not _wants_filter(found):
         changes["requirePartitionFilter"] = True
+    if OWNER not in found.labels:
+        changes["labels"] = {**found.labels, OWNER: owner(table)}
     return fields, changes
 
 

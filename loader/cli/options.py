@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jostler.format.bigquery_names import Naming
 from jostler.format.names import Day, check_archived_datatype, check_experiment
 from loader.errors import UsageError
-from loader.plan.window import FIRST, LAST, Period, Window, of_period
+from loader.plan.window import FIRST, GIVEN, LAST, Period, Window, of_period
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -222,7 +222,7 @@ class _Values:
     def _period(self) -> str:
         """Name the days for metrics: the period, or that they were given."""
         given = self._text("start") or self._text("end")
-        return "given" if given else self._text("period")
+        return GIVEN if given else self._text("period")
 
     def _window(self, today: date) -> Window:
         ends = [self._text("start"), self._text("end")]

@@ -3,7 +3,8 @@
 **Invariant:** reads table schemas and lists names, and reads no bundle.  A problem of one datatype
 is told with its name and stops no other.
 
-It refuses two experiments that would share a table, and schemas without a `date`.
+It refuses schemas without a `date`.  Experiments that would share a table are noted as rivals; the
+table's label says which of them owns it (see `tables`).
 """
 
 from __future__ import annotations
@@ -66,17 +67,24 @@ class Table:
         view: of its view.
         sources: all of the same experiment and datatype.
         fields: what the sources' schemas say together.
+        rivals: folders of other experiments that would have the same table; it has one owner.
     """
 
     name: TableName
     view: TableName
     sources: tuple[Source, ...]
     fields: Fields
+    rivals: tuple[str, ...] = ()
 
     @property
     def experiment(self) -> str:
         """Whose table it is."""
-        return self.sources[0].place.experiment
+        return self.place.experiment
+
+    @property
+    def place(self) -> Place:
+        """Where its experiment lies, in each of its buckets."""
+        return self.sources[0].place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,18 +120,16 @@ def discover(buckets: Iterable[Bucket], options: Options) -> Found:
         BucketError: a bucket cannot be asked at all.
     """
     found = Found()
-    by_table: dict[TableName, list[Source]] = defaultdict(list)
+    by_table: dict[tuple[TableName, str], list[Source]] = defaultdict(list)
     for bucket in buckets:
         for source in _sources(bucket, options, found.problems):
             name = table_name(options.naming, options.project, source.place, source.datatype)
-            by_table[name].append(source)
-    datasets: dict[tuple[str, str], str] = {}
-    for name, sources in sorted(by_table.items(), key=lambda item: str(item[0])):
-        clash = datasets.setdefault((name.dataset, name.table), name.wanted)
-        if clash != name.wanted:
-            what = f"{name}: both {clash!r} and {name.wanted!r} would be this table"
-            found.problems.append((str(name), f"{what}; rename one experiment"))
-        elif isinstance(fields := _together(sources), str):
+            by_table[name, source.place.root].append(source)
+    wanted: dict[str, set[str]] = defaultdict(set)
+    for name, root in by_table:
+        wanted[str(name)].add(root)
+    for (name, root), sources in sorted(by_table.items(), key=lambda item: str(item[0])):
+        if isinstance(fields := _together(sources), str):
             found.problems.append((str(name), fields))
         else:
             first = sources[0]
@@ -135,8 +141,10 @@ def discover(buckets: Iterable[Bucket], options: Options) -> Found:
                 project=options.project,
                 bucket=first.bucket.url,
             )
-            table = Table(name=name, view=view, sources=tuple(sources), fields=fields)
-            found.tables.append(table)
+            rivals = tuple(sorted(wanted[str(name)] - {root}))
+            found.tables.append(
+                Table(name=name, view=view, sources=tuple(sources), fields=fields, rivals=rivals)
+            )
     return found
 
 

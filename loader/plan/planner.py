@@ -16,7 +16,7 @@ from loader.bucket import open_bucket
 from loader.errors import BucketError, LoaderError, SchemaError, WarehouseError
 from loader.plan.discover import Table, bundles, discover
 from loader.plan.due import UNKNOWN, Day, Refusal, Status, decide, fingerprint, schema_digest
-from loader.plan.window import EVERYTHING, Window
+from loader.plan.window import EVERYTHING, GIVEN, Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -66,6 +66,7 @@ class Planner:
         self._batches = batches
         self._tell = tell
         self._windows: dict[str, Window] = {}
+        self._unlisted: set[str] = set()
         self.problems: list[tuple[str, str]] = []
         self.ready: dict[str, Ready] = {}
         self.known: dict[DayKey, Known] = {}
@@ -86,6 +87,7 @@ class Planner:
 
     def problem(self, what: str, why: str) -> None:
         """Tell of something that failed and is not a day."""
+        why = why.removeprefix(f"{what}: ")
         self.problems.append((what, why))
         self._tell.event("datatype.failed", "error", what=what, error=why)
 
@@ -102,11 +104,13 @@ class Planner:
                 if not self._options.dry_run and not self._options.verify_only:
                     self._tell_table(table, exc)
                 continue
-            self._windows[str(table.name)] = EVERYTHING
+            given = self._options.period == GIVEN
+            new = not ready or ready.from_beginning
+            self._windows[str(table.name)] = (
+                EVERYTHING if new and not given else self._options.window
+            )
             if ready:
                 self.ready[str(table.name)] = ready
-                if not ready.from_beginning:
-                    self._windows[str(table.name)] = self._options.window
             done.append(table)
         return done
 
@@ -185,6 +189,11 @@ class Planner:
         """Say whether the table is there."""
         return str(table.name) in self.ready
 
+    def saw_all(self, table: Table) -> bool:
+        """Say whether all days of a table were listed whenever this run listed them."""
+        name = str(table.name)
+        return self._windows[name] == EVERYTHING and name not in self._unlisted
+
     def listed(self, table: Table) -> list[Day]:
         """List a table's days in its window; none, and a problem told, if that cannot be."""
         schema = schema_digest(table.fields)
@@ -193,6 +202,7 @@ class Planner:
             listed = bundles(table, self._windows[str(table.name)], problems)
         except BucketError as exc:
             self.problem(str(table.name), str(exc))
+            self._unlisted.add(str(table.name))
             return []
         for what, why in problems:
             self._tell.event("object.foreign", "warning", object=what, error=why)

@@ -15,6 +15,8 @@ from enum import StrEnum
 
 FIRST = date(2000, 1, 1)
 LAST = date(2100, 1, 1)
+GIVEN = "given"
+"""Stands in the place of a period when first and last day were given."""
 
 
 class Period(StrEnum):

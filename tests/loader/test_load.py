@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("spark")
 FOO, INDEX, REJECTED = "raw_exp.foo1", "raw_exp.index1", "raw_exp.rejected1"
-TODAY = ("--start", "2026/01/01", "--end", "2026/01/09")
+TODAY = ("--period", "daily")
 
 
 def names(*numbers: int, day: date = DAY) -> list[str]:

@@ -141,11 +141,11 @@ def test_a_broken_schema_is_told_and_stops_no_other(tmp_path: Path, content: str
     assert any(why in told for _, told in found.problems)
 
 
-def test_two_experiments_do_not_share_a_table_by_accident(tmp_path: Path) -> None:
+def test_two_experiments_that_would_share_a_table_are_told_as_rivals(tmp_path: Path) -> None:
     names = {f"autoload/v1/tables/{e}/x1.table.json": SCHEMA_TEXT for e in ("a-b", "a_b")}
     found = found_in(tmp_path, names, "--datatype", "x1")
-    assert len(found.tables) == 1
-    assert "would be this table" in found.problems[0][1]
+    rivals = {table.experiment: table.rivals for table in found.tables}
+    assert rivals == {"a-b": ("autoload/v1/a_b",), "a_b": ("autoload/v1/a-b",)}
 
 
 def test_bundles_are_listed_by_day_the_earliest_first_and_others_are_told(tmp_path: Path) -> None:
