@@ -66,6 +66,10 @@ class Config:
         place: where in the bucket the experiment's objects lie.
         node: as object names have it; empty in schema mode.
         memory_max: bytes of bundles that may be held at once.
+        memory_raised_from: its default, if that holds no bundle and was raised; else 0.
+        overruled: flags given by argument, each with the variable that says otherwise and is not
+            obeyed.
+        allow_empty: with -check, a datatype without a directory in the spool is no error.
         listen: host (empty for all) and port of the status server; None for no server.
     """
 
@@ -89,6 +93,9 @@ class Config:
     compression_level: int
     upload_concurrency: int
     memory_max: int
+    memory_raised_from: int
+    overruled: tuple[tuple[str, str], ...]
+    allow_empty: bool
     from_samples: Path | None
     verbose: bool
     log_format: LogFormat

@@ -10,6 +10,7 @@ import logging
 import sys
 import threading
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TextIO
 
@@ -97,9 +98,29 @@ def _quoted(value: object) -> str:
     return text if plain else orjson.dumps(text).decode()
 
 
+class _Handler(logging.StreamHandler[TextIO]):
+    """Writes lines; says once on standard error if that fails, instead of a trace for each line.
+
+    It goes on trying: a pipe's reader is gone for good, a full disk is not.
+    """
+
+    _said = False
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """Tell a stream that takes nothing from a line that could not be made, which is a bug."""
+        exc = sys.exception()
+        if not isinstance(exc, OSError):
+            super().handleError(record)
+        elif not self._said:
+            self._said = True
+            why = exc.strerror or type(exc).__name__
+            with suppress(OSError):
+                sys.stderr.write(f"jostler: log lines are lost: {self.stream.name}: {why}\n")
+
+
 def start(*, verbose: bool, text: bool, stream: TextIO | None = None) -> None:
     """Send the logs of this process to `stream`, standard output if None."""
-    handler = logging.StreamHandler(stream or sys.stdout)
+    handler = _Handler(stream or sys.stdout)
     handler.setFormatter(TextFormatter() if text else JsonFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]

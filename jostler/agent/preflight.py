@@ -1,7 +1,7 @@
 """`-check`: whether the agent would do its work here; one line for each thing looked at.
 
-**Invariant:** leaves nothing behind but the directories that the agent would make: the files and
-the object it writes to try permissions are removed again, or named where they could not be.
+**Invariant:** makes nothing that could look as if it had been there: no directory; the files and
+the object that it writes to try permissions are removed again, or named where they could not be.
 """
 
 from __future__ import annotations
@@ -87,9 +87,12 @@ class _Preflight:
     def _spool(self) -> str:
         """Create and delete a file where files are: owner and umask of subdirectories matter."""
         looked = 0
+        missing: list[str] = []
         for datatype in self._config.datatypes:
             root = self._config.spool / datatype.name
-            root.mkdir(parents=True, exist_ok=True)
+            if not root.is_dir():
+                missing.append(str(root))
+                continue
             for directory, below, _ in os.walk(root):
                 below[:] = [name for name in below if not name.startswith(".")]
                 looked += 1
@@ -98,15 +101,24 @@ class _Preflight:
                         f"files of {directory} cannot be read and deleted by uid {os.getuid()}"
                     )
             _try_to_write(root)
-        return f"{self._config.spool}: can read and delete in {looked} directories"
+        if missing and not self._config.allow_empty:
+            raise CheckError(
+                f"{', '.join(missing)}: no such directory, so nothing was ever written there; "
+                "mistyped, or give -allow-empty"
+            )
+        told = f"; not there yet: {', '.join(missing)}" if missing else ""
+        return f"{self._config.spool}: can read and delete in {looked} directories{told}"
 
     def _state_dir(self) -> str:
-        self._config.state_dir.mkdir(parents=True, exist_ok=True)
-        _try_to_write(self._config.state_dir)
-        return f"{self._config.state_dir}: can write"
+        there = _existing(self._config.state_dir)
+        _try_to_write(there)
+        made = (
+            "" if there == self._config.state_dir else f", below {there} where the agent makes it"
+        )
+        return f"{self._config.state_dir}: can write{made}"
 
     def _free_disk(self) -> str:
-        free = shutil.disk_usage(self._config.state_dir).free
+        free = shutil.disk_usage(_existing(self._config.state_dir)).free
         if free < FREE_MIN_BYTES:
             raise CheckError(f"{free >> 20} MiB free, expected at least {FREE_MIN_BYTES >> 20}")
         return f"{free >> 20} MiB"
@@ -175,6 +187,11 @@ class _Preflight:
                 raise CheckError(f"older than stored: lacks {', '.join(found.comparison.missing)}")
             case _:
                 raise SchemaError(f"{found.name} differs:", list(found.comparison.conflicts))
+
+
+def _existing(directory: Path) -> Path:
+    """Return the directory, or the nearest one above it that exists."""
+    return next(path for path in (directory, *directory.parents) if path.is_dir())
 
 
 def _try_to_write(directory: Path) -> None:

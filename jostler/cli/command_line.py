@@ -45,11 +45,15 @@ def configure(parsed: Parsed, read_text: Callable[[str], str]) -> Config:
     return config
 
 
+_MODES = (Mode.SCHEMA, Mode.CHECK, Mode.ONCE)
+
+
 class _Checks:
     """One pass over all values; gathers problems."""
 
     def __init__(self, parsed: Parsed) -> None:
         self.problems = list(parsed.problems)
+        self.overruled: list[tuple[str, str]] = []
         self._values = parsed.values
         self._set_by = parsed.set_by
 
@@ -74,7 +78,7 @@ class _Checks:
             node=node,
             datatypes=datatypes,
             limits=Limits(max_bytes=value("bundle-size-max"), max_age_s=value("bundle-age-max")),
-            local_data_dir=local_data_dir.absolute(),
+            local_data_dir=local_data_dir,
             extensions=tuple(value("extensions") or [".json"]),
             watch=value("watch"),
             missed_age_s=value("missed-age"),
@@ -83,10 +87,13 @@ class _Checks:
             flush_timeout_s=value("flush-timeout"),
             bad_files=value("bad-files"),
             validate=value("validate"),
-            state_dir=Path(state_dir).absolute(),
+            state_dir=Path(state_dir),
             compression_level=value("compression-level"),
             upload_concurrency=value("upload-concurrency"),
-            memory_max=value("memory-max"),
+            memory_max=max(value("memory-max"), value("bundle-size-max")),
+            memory_raised_from=self._memory_raised_from(mode),
+            overruled=tuple(self.overruled),
+            allow_empty=value("allow-empty"),
             from_samples=Path(value("from-samples")) if value("from-samples") else None,
             verbose=value("verbose"),
             log_format=value("log-format"),
@@ -100,13 +107,30 @@ class _Checks:
     def _say(self, name: str, reason: str) -> None:
         self.problems.append(f"{self._set_by.get(name, f'-{name}')}: {reason}")
 
+    def _one_of(self, names: list[str]) -> list[str]:
+        """Drop those of some flags that only a variable sets, if an argument sets another one.
+
+        Variables such as NODE_NAME are often there for somebody else.
+        """
+        by_argument = [name for name in names if self._set_by.get(name, "").startswith("-")]
+        if not by_argument:
+            return names
+        self.overruled += [
+            (self._set_by[by_argument[0]], self._set_by[name])
+            for name in names
+            if name not in by_argument
+        ]
+        return by_argument
+
     def _mode(self) -> Mode:
-        chosen = [mode for mode in (Mode.SCHEMA, Mode.CHECK, Mode.ONCE) if self._value(mode)]
+        chosen = self._one_of([mode for mode in _MODES if self._value(mode)])
         if len(chosen) > 1:
             self._say(chosen[1], f"excludes -{chosen[0]}")
-        mode = chosen[0] if chosen else Mode.RUN
+        mode = Mode(chosen[0]) if chosen else Mode.RUN
         if self._value("from-samples") and mode is not Mode.SCHEMA:
             self._say("from-samples", "goes with -schema")
+        if self._value("allow-empty") and mode is not Mode.CHECK:
+            self._say("allow-empty", "goes with -check")
         return mode
 
     def _bucket(self, mode: Mode) -> str:
@@ -148,7 +172,9 @@ class _Checks:
         return place if experiment else None
 
     def _node(self, mode: Mode, read_text: Callable[[str], str]) -> str:
-        mlab, other = self._value("mlab-node-name") or "", self._value("node-name") or ""
+        flags = [name for name in ("mlab-node-name", "node-name") if self._value(name)]
+        given = {name: str(self._value(name)) for name in self._one_of(flags)}
+        mlab, other = given.get("mlab-node-name", ""), given.get("node-name", "")
         if mlab and other:
             self._say("node-name", "excludes -mlab-node-name")
         if not mlab and not other:
@@ -203,7 +229,12 @@ class _Checks:
         if (bundle := self._value("bundle-size-max")) is not None and bundle < 1:
             self._say("bundle-size-max", "must be at least 1 byte")
         memory = self._value("memory-max")
-        if None not in (bundle, memory) and memory < bundle and mode is not Mode.SCHEMA:
+        if (
+            None not in (bundle, memory)
+            and memory < bundle
+            and mode is not Mode.SCHEMA
+            and "memory-max" in self._set_by
+        ):
             self._say("memory-max", f"{memory} bytes hold no bundle of {bundle}")
         if self._value("bundle-age-max") == 0:
             self._say("bundle-age-max", "must be more than 0")
@@ -218,6 +249,13 @@ class _Checks:
         for extension in self._value("extensions") or []:
             if not extension.startswith(".") or "/" in extension or extension == ".":
                 self._say("extensions", f"{extension!r} is not an extension such as .json")
+
+    def _memory_raised_from(self, mode: Mode) -> int:
+        """Return the default of -memory-max if it holds no bundle and nobody chose it; else 0."""
+        default: int = self._value("memory-max")
+        return (
+            default if mode is not Mode.SCHEMA and default < self._value("bundle-size-max") else 0
+        )
 
     def _check(self, name: str, check: Callable[[str], str], text: str) -> str:
         try:

@@ -8,10 +8,13 @@ argparse stops at the first problem and takes `-x=false` for no switch; hence th
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+from jostler.cli.commands import meant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 _UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _DURATION_RE = re.compile(r"(?:(?:\d+\.?\d*|\.\d+)(?:h|ms|m|s|us|µs|ns))+", re.ASCII)
 _PART_RE = re.compile(r"(\d+\.?\d*|\.\d+)(h|ms|m|s|us|µs|ns)", re.ASCII)
+_GO_INTEGER_RE = re.compile(r"[0-9][0-9a-z_]*", re.ASCII | re.IGNORECASE)
+_GO_OCTAL_RE = re.compile(r"^0_?(?=[0-9])", re.ASCII)
 _SIZE_RE = re.compile(r"(\d+)\s*([kmgt]i?)?b?", re.ASCII | re.IGNORECASE)
 _SIZE_UNITS: dict[str, int] = {
     **{prefix: 1000**power for power, prefix in enumerate("kmgt", 1)},
@@ -40,15 +45,33 @@ def duration(text: str) -> float:
 
 
 def size(text: str) -> int:
-    """Read a number of bytes, plain or with a unit: `20971520`, `30MB`, `20MiB`.
+    """Read a number of bytes, as Go writes integers or with a unit.
+
+    `20971520`, `20_971_520`, `0x1400000`, `0b1`, `0o17` and `017` as in Go, `30MB`, `20MiB`.
 
     Raises:
         ValueError: it is none.
     """
-    found = _SIZE_RE.fullmatch(text.strip())
-    if not found:
-        raise ValueError(f"{text!r} is not a size such as 20971520, 30MB or 20MiB")
+    text = text.strip()
+    try:
+        if _GO_INTEGER_RE.fullmatch(text):
+            return int(_GO_OCTAL_RE.sub("0o", text), 0)
+    except ValueError:
+        pass  # an underscore in a wrong place, an 8 in an octal number
+    found = _SIZE_RE.fullmatch(text)
+    if not found or _GO_OCTAL_RE.match(text):
+        raise ValueError(f"{text!r} is not a size such as 20971520, 0x1400000, 30MB or 20MiB")
     return int(found[1]) * _SIZE_UNITS.get((found[2] or "").lower(), 1)
+
+
+def directory(text: str) -> str:
+    """Make a directory's path absolute and plain: every program spells its files the same.
+
+    A `..` is taken away as the kernel would go, up from where a symbolic link leads.
+    """
+    if ".." in text.split("/"):
+        return os.path.realpath(text)
+    return f"/{os.path.abspath(text).lstrip('/')}"  # noqa: PTH100 - links stay as they are
 
 
 def boolean(text: str) -> bool:
@@ -175,7 +198,8 @@ def _read_argv(by_name: Mapping[str, Flag], rest: list[str], parsed: Parsed) -> 
         name, equals, text = word.removeprefix("-").removeprefix("-").partition("=")
         flag = by_name.get(name)
         if not flag:
-            parsed.problems.append(f"-{name}: no such flag; -help lists them")
+            like = meant(name, by_name, "-")
+            parsed.problems.append(f"-{name}: no such flag{like or '; -help lists them'}")
             # Its value, if it has one, would otherwise be reported as well.
             if not equals and rest and not rest[0].startswith("-"):
                 rest.pop(0)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from jostler import build, log
 from jostler.cli import command_line as cli
+from jostler.cli import commands, streams
 from jostler.config import LogFormat, Mode
 from jostler.errors import ConfigError, JostlerError
 
@@ -31,19 +32,34 @@ DONE, FAILED, MISUSED = 0, 1, 2
 
 def main(argv: list[str] | None = None) -> int:
     """Run the program; return its exit status."""
-    argv = sys.argv[1:] if argv is None else argv
-    if argv[:1] == ["verify"]:
-        from jostler.cli.verify import main as verify  # noqa: PLC0415 - the agent never needs it
+    streams.complete()
+    try:
+        status = _command(sys.argv[1:] if argv is None else argv)
+    except BrokenPipeError:  # the reader of the output, such as head, has seen enough
+        status = FAILED
+    streams.flush()
+    return status
 
-        return verify(argv[1:])
-    if argv[:1] == ["status"]:
-        from jostler.cli.status import main as status  # noqa: PLC0415 - as above
 
-        return status(argv[1:])
-    if argv[:1] == ["why"]:
-        from jostler.cli.why import main as why  # noqa: PLC0415 - as above
+def _command(argv: list[str]) -> int:
+    """Run the command that the first word names, or the agent if it is a flag."""
+    match argv:
+        case [commands.HELP]:
+            argv = ["-help"]
+        case [commands.HELP, str(name), *_]:
+            argv = [name, "-help"]
+        case [commands.VERSION]:
+            argv = ["-version"]
+    if argv and not argv[0].startswith("-"):
+        command = commands.find(argv[0])
+        if command:
+            return command.run(argv[1:])
+        commands.say_unknown(argv[0])
+        return MISUSED
+    return _agent(argv)
 
-        return why(argv[1:])
+
+def _agent(argv: list[str]) -> int:
     parsed = cli.parse_flags(argv, os.environ)
     if parsed.values["help"]:
         print(cli.help_text())
@@ -64,11 +80,9 @@ def _start(parsed: Parsed) -> int:
         print("jostler: -help shows all flags", file=sys.stderr)
         return MISUSED
     start_log(config)
+    _tell_changes(config)
     try:
         return _MODES[config.mode](config)
-    except BrokenPipeError:  # the reader of the output, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
     except ConfigError as exc:
         print(f"jostler: {exc}", file=sys.stderr)
         return MISUSED
@@ -85,6 +99,20 @@ def start_log(config: Config) -> None:
         config.log_format is LogFormat.AUTO and sys.stdout.isatty()
     )
     log.start(verbose=config.verbose, text=text)
+
+
+def _tell_changes(config: Config) -> None:
+    """Log where the configuration is not what flags and variables say one by one."""
+    log_ = log.Log("jostler.config")
+    for flag, variable in config.overruled:
+        log_.warning("variable.overruled", variable=variable, by=flag)
+    if config.memory_raised_from:
+        log_.warning(
+            "memory.raised",
+            from_bytes=config.memory_raised_from,
+            to_bytes=config.memory_max,
+            hint="-bundle-size-max needs it; give -memory-max, and the container room for it",
+        )
 
 
 def _run(config: Config) -> int:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jostler.cli.flags import Flag, boolean, duration, size, usage, whole, words
+from jostler.cli.commands import listed
+from jostler.cli.flags import Flag, boolean, directory, duration, size, usage, whole, words
 from jostler.config import BadFiles, LogFormat, Validate
 from jostler.watchdir import Watch
 
@@ -16,18 +17,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from enum import StrEnum
 
-ABOUT = """jostler moves JSON files from a spool directory to bundles in a bucket, exactly once.
+ABOUT = f"""jostler moves JSON files from a spool directory to bundles in a bucket, exactly once.
 
-usage: jostler -gcs-bucket B -experiment E -datatype D {-mlab-node-name H | -node-name N} [flags]
+usage: jostler -gcs-bucket B -experiment E -datatype D {{-mlab-node-name H | -node-name N}} [flags]
        jostler -schema -experiment E -datatype D [flags]
        jostler -schema -from-samples DIR
-       jostler status [-address HOST:PORT] [-json]
-       jostler verify BUCKET-URL [PREFIX]
-       jostler why PATH-OR-NAME [flags]
+       jostler COMMAND [flags]; jostler help COMMAND shows its flags
+
+commands:
+{listed()}
 
 Flags take one dash or two, `-flag value` or `-flag=value`.  Every flag but -help and -version can
 be set by the environment: -bundle-size-max by BUNDLE_SIZE_MAX, and so on.
-Durations are written as 1h30m or 250ms, sizes as 20971520, 30MB or 20MiB.
+Durations are written as 1h30m or 250ms, sizes as 20971520, 0x1400000, 20_971_520, 30MB or 20MiB.
 
 flags:
 """
@@ -98,6 +100,7 @@ TABLE = (
     ),
     Flag(
         name="local-data-dir",
+        read=directory,
         default="/var/spool",
         help="directory below which experiments write",
     ),
@@ -163,6 +166,7 @@ TABLE = (
     ),
     Flag(
         name="state-dir",
+        read=lambda text: directory(text) if text else "",
         default="",
         help="directory of the journal (default <local-data-dir>/<experiment>/.jostler)",
     ),
@@ -179,7 +183,8 @@ TABLE = (
         name="memory-max",
         read=size,
         default="64MiB",
-        help="bytes of bundles held in memory at once, whatever the backlog",
+        help="bytes of bundles held in memory at once, whatever the backlog; as many as"
+        " -bundle-size-max if that is more",
     ),
     Flag(
         name="once",
@@ -192,6 +197,12 @@ TABLE = (
         read=boolean,
         default="false",
         help="check flags, spool, schemas and bucket, and exit",
+    ),
+    Flag(
+        name="allow-empty",
+        read=boolean,
+        default="false",
+        help="with -check: a datatype that has no directory in the spool is no error",
     ),
     Flag(
         name="prometheusx.listen-address",

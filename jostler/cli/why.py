@@ -157,12 +157,12 @@ def _here(text: str, values: Mapping[str, Any], silent: str) -> tuple[Asked, Ans
     if not experiment:
         asked = question.parse(text, spool="", datatypes=values["datatype"])
         return asked, Answer((), (Looked("journal and spool", False, "no -experiment given"),))
-    top = Path(values["local-data-dir"]).absolute()
+    top = Path(values["local-data-dir"])
     setting = Setting(
         spool=top / experiment,
         datatypes=tuple(values["datatype"]),
         extensions=tuple(values["extensions"] or [".json"]),
-        state_dir=Path(values["state-dir"] or top / experiment / ".jostler").absolute(),
+        state_dir=Path(values["state-dir"] or top / experiment / ".jostler"),
         ages=Ages(values["settle-age"], values["missed-age"]),
     )
     asked = question.parse(text, spool=str(setting.spool), datatypes=setting.datatypes)
@@ -176,7 +176,7 @@ def _here(text: str, values: Mapping[str, Any], silent: str) -> tuple[Asked, Ans
 
 def _experiment(values: Mapping[str, Any], text: str) -> str:
     """Return the experiment, if need be from a path of the spool."""
-    top = f"{Path(values['local-data-dir']).absolute()}/"
+    top = f"{values['local-data-dir'].rstrip('/')}/"
     given = str(values["experiment"] or "")
     if not given and text.startswith(top) and "/" in text.removeprefix(top):
         return text.removeprefix(top).partition("/")[0]

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jostler.cli.main import main
 from jostler.storage import open_storage
 from tests.support.agent import arguments, environment, once, run
-from tests.support.bucket import url_of
+from tests.support.bucket import assert_all_archived, reasons, rows, url_of
 from tests.support.spool import SCHEMA, Spool, document
 
 if TYPE_CHECKING:
@@ -219,10 +220,102 @@ def test_verify_finds_what_is_wrong(tmp_path: Path) -> None:
     assert run("verify", "s3://x").returncode == 2
 
 
-def test_version_and_help_are_shown() -> None:
-    """Neither needs any other flag."""
+def test_version_and_help_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither needs any other flag; as flags and as commands."""
     assert run("-version").stdout.startswith("jostler ")
     assert "-bundle-size-max" in run("-help").stdout
+    for argv, words in (
+        (["version"], "jostler "),
+        (["help"], "-bundle-size-max"),
+        (["help", "verify"], "-originals"),
+        (["why", "-h"], "PATH-OR-NAME"),
+    ):
+        assert main(argv) == 0
+        assert words in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("stat", "did you mean status?"), ("verfiy", "verify?"), ("xyz", "why")]
+)
+def test_a_word_that_is_no_command_is_told_with_those_there_are(
+    word: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And nothing else: no flag is missing where a command was meant."""
+    assert main([word, "-json"]) == 2
+    told = capsys.readouterr().err
+    assert meant in told
+    assert "status, verify, why, help, version" in told
+    assert "required" not in told
+
+
+def test_a_spool_is_found_by_a_path_with_two_dots(tmp_path: Path) -> None:
+    """Good files are data, not rejections."""
+    spool = Spool(tmp_path / "spool")
+    spool.write_many(2)
+    (tmp_path / "x").mkdir()
+    bucket = url_of(tmp_path / "bucket")
+    done = once(spool, bucket, "-local-data-dir", f"{tmp_path}/x/../spool")
+    assert done.returncode == 0
+    assert reasons(bucket) == {}
+    assert len(rows(bucket, "foo1")) == 2
+
+
+def test_check_makes_no_spool_that_would_look_well(tmp_path: Path) -> None:
+    """A mistyped directory is told; a new one needs a word."""
+    spool = Spool(tmp_path / "spool")
+    (spool.experiment / "foo1").rmdir()
+    spool.experiment.rmdir()
+    argv = arguments(spool, url_of(tmp_path / "bucket"), "-check")
+    done = run(*argv)
+    assert done.returncode == 1
+    assert "FAIL spool: " in done.stdout
+    assert "no such directory" in done.stdout
+    assert not spool.experiment.exists()
+
+    done = run(*argv, "-allow-empty")
+    assert done.returncode == 0, done.stdout
+    assert "not there yet" in done.stdout
+
+
+@pytest.mark.parametrize("closed", ["pipe", "descriptor"])
+def test_an_agent_whose_output_nobody_takes_does_its_work(tmp_path: Path, closed: str) -> None:
+    """One line on standard error at most, no trace; the journal is no file of somebody's print."""
+    spool = Spool(tmp_path / "spool")
+    spool.write_many(20)
+    bucket = url_of(tmp_path / "bucket")
+    argv = [sys.executable, "-m", "jostler", *arguments(spool, bucket, "-once", "-missed-age=0s")]
+    if closed == "descriptor":
+        argv = ["sh", "-c", 'exec "$@" >&-', "sh", *argv]
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [*argv, "-verbose"], stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+        )
+    finally:
+        os.close(writer)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+    assert len(done.stderr.splitlines()) == (closed == "pipe")
+    assert_all_archived(spool, bucket)
+
+
+def test_what_the_command_line_changes_by_itself_is_logged(tmp_path: Path) -> None:
+    """A variable that is not obeyed, and memory that is raised."""
+    spool = Spool(tmp_path / "spool")
+    argv = arguments(spool, url_of(tmp_path / "b"), "-once", "-bundle-size-max=0x6400000")
+    done = subprocess.run(
+        [sys.executable, "-m", "jostler", *argv],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**environment(), "MLAB_NODE_NAME": "third-party"},
+    )
+    assert done.returncode == 0, done.stderr
+    lines = {line["event"]: line for line in map(json.loads, done.stdout.splitlines())}
+    assert lines["variable.overruled"]["variable"] == "MLAB_NODE_NAME"
+    assert lines["memory.raised"]["to_bytes"] == 100 << 20
 
 
 def test_logs_are_one_json_object_a_line_whatever_a_file_is_called(tmp_path: Path) -> None:

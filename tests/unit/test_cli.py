@@ -122,6 +122,9 @@ def test_all_problems_are_reported_at_once_each_with_its_flag() -> None:
         (["-verbose=2"], "not a boolean"),
         (["-state-dir"], "needs a value"),
         (["-bad-files", "eat"], "upload, keep, delete"),
+        (["-memory-max", "1MiB"], "hold no bundle"),
+        (["-allow-empty"], "goes with -check"),
+        (["-datatypes", "x1"], "no such flag; did you mean -datatype?"),
     ],
 )
 def test_each_mistake_has_its_own_words(argv: list[str], reason: str) -> None:
@@ -146,6 +149,48 @@ def test_a_node_name_can_be_read_from_a_file(tmp_path: Path) -> None:
 
     assert configure([*argv, "-mlab-node-name", f"@{file}"]).node == "mlab1-lga01"
     assert problems([*argv, "-mlab-node-name", f"@{file}.not"])[0].startswith("-mlab-node-name: ")
+
+
+def test_an_argument_wins_over_the_variable_of_a_flag_that_it_excludes() -> None:
+    """NODE_NAME is in the environment of many pods, for somebody else."""
+    mlab = "mlab1-lga01.mlab-oti.measurement-lab.org"
+    config = configure([*GOOD[:2], *GOOD[4:], f"-mlab-node-name={mlab}"], {"NODE_NAME": "gke-7"})
+    assert config.node == "mlab1-lga01"
+    assert config.overruled == (("-mlab-node-name", "NODE_NAME"),)
+
+    config = configure([*GOOD, "-once"], {"MLAB_NODE_NAME": mlab, "CHECK": "1"})
+    assert (config.node, config.mode) == ("n1", Mode.ONCE)
+    assert {variable for _, variable in config.overruled} == {"MLAB_NODE_NAME", "CHECK"}
+
+    both = {"NODE_NAME": "n", "MLAB_NODE_NAME": mlab}
+    assert "excludes" in problems([*GOOD[:2], *GOOD[4:]], both)[0]
+
+
+def test_memory_is_raised_for_bundles_that_its_default_does_not_hold() -> None:
+    """A manifest of the Go agent with large bundles goes on working."""
+    config = configure([*GOOD, "-bundle-size-max", "100MiB"])
+    assert config.memory_max == 100 << 20
+    assert config.memory_raised_from == 64 << 20
+    assert configure(GOOD).memory_raised_from == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("/a/./b//c/", "/a/b/c"),
+        ("//a", "/a"),
+        ("{tmp}/link/../spool", "{tmp}/real/spool"),
+        ("{tmp}/link/spool", "{tmp}/link/spool"),
+        ("{tmp}/none/../spool", "{tmp}/spool"),
+    ],
+)
+def test_a_directory_has_one_spelling(tmp_path: Path, given: str, meant: str) -> None:
+    """Where `..` leads is found as the kernel does; other links stay as they were given."""
+    (tmp_path / "real/below").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real/below")
+    config = configure([*GOOD, "-local-data-dir", given.format(tmp=tmp_path)])
+    assert str(config.local_data_dir) == meant.format(tmp=tmp_path)
+    assert config.state_dir.is_relative_to(config.local_data_dir)
 
 
 def test_version_and_help_are_not_set_by_the_environment() -> None:
@@ -186,6 +231,30 @@ def test_no_text_breaks_the_readers(text: str) -> None:
         except ValueError:
             continue
         assert value >= 0
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0x1400000", 20 << 20),
+        ("20_971_520", 20 << 20),
+        ("0X_1F", 31),
+        ("0b101", 5),
+        ("0o17", 15),
+        ("017", 15),
+        ("0", 0),
+    ],
+)
+def test_sizes_are_read_as_go_reads_integers(text: str, number: int) -> None:
+    """Manifests of the Go agent have them."""
+    assert flags.size(text) == number
+
+
+@pytest.mark.parametrize("text", ["08", "0x", "1__0", "_1", "1_", "0x1MiB", "-1", "1.5", "017MB"])
+def test_what_go_takes_for_no_integer_is_no_size(text: str) -> None:
+    """A mistake is not read as something else."""
+    with pytest.raises(ValueError, match="is not a size"):
+        flags.size(text)
 
 
 @given(st.integers(0, 10**12))

@@ -1,0 +1,71 @@
+"""The commands beside the agent itself, `jostler status` and alike, by their names.
+
+**Invariant:** a command's module is imported when the command is run, for the agent needs none.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command.
+
+    Attributes:
+        name: the first word of the command line.
+        module: has `main(argv)`, which returns the exit status.
+        about: what it does, for a list of commands.
+    """
+
+    name: str
+    module: str
+    about: str
+
+    def run(self, argv: Sequence[str]) -> int:
+        """Run it; return its exit status."""
+        status: int = import_module(self.module).main(argv)
+        return status
+
+
+COMMANDS = (
+    Command("status", "jostler.cli.status", "what a running agent says of itself"),
+    Command("verify", "jostler.cli.verify", "check the bundles of a bucket against each other"),
+    Command("why", "jostler.cli.why", "where one file is, and why"),
+)
+HELP, VERSION = "help", "version"
+_ABOUT = {
+    **{command.name: command.about for command in COMMANDS},
+    HELP: "show the flags of the agent; `help COMMAND`: those of a command",
+    VERSION: "show version and commit",
+}
+
+
+def find(name: str) -> Command | None:
+    """Return the command of this name."""
+    return next((command for command in COMMANDS if command.name == name), None)
+
+
+def listed() -> str:
+    """Return the list of commands for `-help`."""
+    return "\n".join(f"  {name:8} {about}" for name, about in _ABOUT.items())
+
+
+def say_unknown(name: str) -> None:
+    """Write that there is no such command, with the one that may be meant and all there are."""
+    lines = [f"there is no command {name!r}{meant(name, _ABOUT)}"]
+    lines.append(f"commands are {', '.join(_ABOUT)}; without one, the agent runs by its flags")
+    sys.stderr.writelines(f"jostler: {line}\n" for line in lines)
+
+
+def meant(name: str, known: Iterable[str], dash: str = "") -> str:
+    """Return `; did you mean X?` if a known name is like this one, else nothing."""
+    close = get_close_matches(name, list(known), n=1)
+    return f"; did you mean {dash}{close[0]}?" if close else ""
