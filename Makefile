@@ -10,7 +10,7 @@ apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
   && apt-get update -qq && apt-get install -qq -y $(1) >/dev/null; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java chromium k8s-tools k8s-check check lint types test format lock image-check demo screenshot bench bench-loader torture clean
+.PHONY: help setup java chromium k8s-tools k8s-check k8s-real check lint types test format lock image-check demo screenshot bench bench-loader torture clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -86,6 +86,12 @@ image-check: java $(READY) ## build both images here and run them (slow; root, D
 	@for p in buildah debootstrap bwrap; do command -v $$p >/dev/null || $(call apt,buildah debootstrap bubblewrap) \
 	  || { echo "the check of the images needs $$p"; exit 1; }; done
 	$(BIN)/python tools/image_check.py
+
+K8S_CACHE ?= $(HOME)/.cache/jostler-k8s
+k8s-real: java k8s-tools ## the manifests on a real control plane, alerts by real Prometheus (slow; needs Go and Debian)
+	@command -v go >/dev/null || { echo "the control plane is built with Go 1.24 or newer: install it"; exit 1; }
+	tools/k8s_real/build.sh $(K8S_CACHE)
+	$(BIN)/python -m tools.k8s_real.check $(K8S_CACHE)
 
 demo: java $(READY) ## the whole way, from files to SQL rows, with servers on this machine
 	@$(BIN)/python -m demo

@@ -72,6 +72,7 @@ class ControlPlane:
             *("--service-account-key-file", str(keys)),
             *("--service-account-signing-key-file", str(keys)),
             *("--service-cluster-ip-range", "10.96.0.0/16"),
+            "--allow-privileged=true",  # so that pod security alone refuses it
         )
         self._await_ready()
         self._write_kubeconfig()
