@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from jostler.agent import tables
-from jostler.errors import JostlerError, SchemaError
+from jostler.errors import AuthError, ConflictError, JostlerError, SchemaError
 from jostler.format.names import OWN_DATATYPES
 from jostler.schema import Relation
 from jostler.storage import open_storage
@@ -180,13 +180,25 @@ class _Preflight:
             case Relation.EQUAL:
                 return "as stored"
             case Relation.ADDITIONS if self._config.upload_schema:
+                _try_to_replace(self._storage, found)
                 return f"adds {', '.join((*found.comparison.added, *found.comparison.relaxed))}"
             case Relation.ADDITIONS:
-                raise CheckError("has new fields and -upload-schema is false")
+                told = "; ".join(tables.additions(found.comparison))
+                raise CheckError(f"{told}; and -upload-schema is false")
             case Relation.OLDER:
                 raise CheckError(f"older than stored: lacks {', '.join(found.comparison.missing)}")
             case _:
                 raise SchemaError(f"{found.name} differs:", list(found.comparison.conflicts))
+
+
+def _try_to_replace(storage: Storage, found: tables.Found) -> None:
+    """Replace a schema by its own bytes: only that shows the right to do it on this object."""
+    try:
+        storage.replace(found.name, found.data, found.version)
+    except ConflictError:  # another node replaced it just now; the agent will compare again
+        return
+    except AuthError as exc:
+        raise CheckError(f"must be extended, and may not: {exc}; {tables.MAY_NOT_WRITE}") from exc
 
 
 def _existing(directory: Path) -> Path:

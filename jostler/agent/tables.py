@@ -6,7 +6,7 @@ other, for a schema is replaced only at the version that was compared.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -18,7 +18,9 @@ from jostler.schema import (
     INDEX1_FIELDS,
     REJECTED1_FIELDS,
     Comparison,
+    Field,
     Fields,
+    Mode,
     Relation,
     compare,
     fields_from_api,
@@ -39,6 +41,8 @@ log = Log("jostler.tables")
 
 # A lost race means that another node stored a schema: as many nodes as start at one moment.
 RACES_MAX = 20
+STANDARD = frozenset({"date", "archiver"})
+MAY_NOT_WRITE = "replacing an object needs storage.objects.delete, or upload it elsewhere"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,15 +51,19 @@ class Found:
 
     Attributes:
         name: of the schema's object.
-        stored: its fields; None when there is none.
+        ours: our fields, with the standard columns as strict as they are stored.
+        stored: the object's fields; None when there is none.
         version: of the object.
+        data: its bytes.
         comparison: of stored and ours; None when there is nothing stored.
     """
 
     name: str
-    stored: Fields | None
-    version: str
-    comparison: Comparison | None
+    ours: Fields
+    stored: Fields | None = None
+    version: str = ""
+    data: bytes = b""
+    comparison: Comparison | None = None
 
 
 def read_schemas(datatypes: Iterable[Datatype]) -> dict[str, Fields]:
@@ -93,7 +101,7 @@ def look(storage: Storage, place: Place, datatype: str, ours: Fields) -> Found:
     try:
         found = storage.read(name)
     except MissingError:
-        return Found(name=name, stored=None, version="", comparison=None)
+        return Found(name=name, ours=ours)
     try:
         stored = fields_from_api(orjson.loads(found.data))
     except (ValueError, TypeError, KeyError) as exc:
@@ -102,7 +110,42 @@ def look(storage: Storage, place: Place, datatype: str, ours: Fields) -> Found:
             [f"{type(exc).__name__}: {exc}"],
             hint="mend or remove the object",
         ) from exc
-    return Found(name=name, stored=stored, version=found.version, comparison=compare(stored, ours))
+    ours = _as_strict(stored, ours)
+    return Found(
+        name=name,
+        ours=ours,
+        stored=stored,
+        version=found.version,
+        data=found.data,
+        comparison=compare(stored, ours),
+    )
+
+
+def _as_strict(stored: Fields, ours: Fields) -> Fields:
+    """Make our standard columns REQUIRED where the stored ones are.
+
+    The Go agent stores them so.  Every row has them, so it makes no difference to any; and an
+    object that need not be replaced is no object that may not be replaced.
+    """
+    by_key = {field.key: field for field in stored}
+    return tuple(
+        _strict(by_key[field.key], field) if field.key in STANDARD & by_key.keys() else field
+        for field in ours
+    )
+
+
+def _strict(stored: Field, ours: Field) -> Field:
+    below = {field.key: field for field in stored.fields}
+    fields = tuple(_strict(below[f.key], f) if f.key in below else f for f in ours.fields)
+    mode = stored.mode if stored.mode is Mode.REQUIRED else ours.mode
+    return replace(ours, mode=mode, fields=fields)
+
+
+def additions(comparison: Comparison) -> list[str]:
+    """Say of each field how it goes beyond what is stored."""
+    added = [f"{path}: is not in the stored schema" for path in comparison.added]
+    relaxed = "is REQUIRED in the stored schema, here it is NULLABLE"
+    return added + [f"{path}: {relaxed}" for path in comparison.relaxed]
 
 
 def settle(storage: Storage, place: Place, datatype: str, ours: Fields, *, upload: bool) -> Fields:
@@ -117,14 +160,14 @@ def settle(storage: Storage, place: Place, datatype: str, ours: Fields, *, uploa
     for _ in range(RACES_MAX):
         found = look(storage, place, datatype, ours)
         try:
-            return _act(storage, found, ours, upload=upload)
+            return _act(storage, found, upload=upload)
         except ConflictError:
             continue  # another node was faster: compare with what it stored
         except AuthError as exc:  # it could be read, so it is this one permission that lacks
             error = SchemaError(
                 f"{storage.url}/{found.name} may not be written",
                 [str(exc)],
-                hint="replacing an object needs storage.objects.delete, or upload it elsewhere",
+                hint=MAY_NOT_WRITE,
             )
             if datatype not in OWN_DATATYPES:
                 raise error from exc
@@ -142,7 +185,8 @@ def settle(storage: Storage, place: Place, datatype: str, ours: Fields, *, uploa
     )
 
 
-def _act(storage: Storage, found: Found, ours: Fields, *, upload: bool) -> Fields:
+def _act(storage: Storage, found: Found, *, upload: bool) -> Fields:
+    ours = found.ours
     url = f"{storage.url}/{found.name}"
     if found.stored is None or found.comparison is None:
         if not upload:
@@ -175,11 +219,11 @@ def _act(storage: Storage, found: Found, ours: Fields, *, upload: bool) -> Field
             )
             return fields
         case Relation.ADDITIONS:
-            problems = [
-                f"{path}: is not in the stored schema"
-                for path in (*comparison.added, *comparison.relaxed)
-            ]
-            raise SchemaError(f"{url} lacks fields and -upload-schema is false", problems)
+            raise SchemaError(
+                f"{url} is not as the datatype's schema and -upload-schema is false",
+                additions(comparison),
+                hint="upload it from an operator's machine",
+            )
         case _:
             raise SchemaError(
                 f"{url} and the datatype's schema do not fit",

@@ -14,12 +14,14 @@ from jostler.cli.main import main
 from jostler.storage import open_storage
 from tests.support.agent import arguments, environment, once, run
 from tests.support.bucket import assert_all_archived, reasons, rows, url_of
+from tests.support.gcs import GcsServer
+from tests.support.proxy import Fault
 from tests.support.spool import SCHEMA, Spool, document
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.gcs import GcsServer
+    from tests.support.proxy import FaultyServer
 
 
 def schema(tmp_path: Path, *argv: str) -> subprocess.CompletedProcess[str]:
@@ -124,6 +126,31 @@ def test_check_says_that_all_is_well(
     for what in ("spool", "inotify", "free disk", "credentials", "bucket", "clock", "schema foo1"):
         assert any(f" {what}: " in line for line in lines), what
     assert list(open_storage("checked").list("")) == []
+
+
+def test_check_fails_where_the_start_would_for_lack_of_a_right(
+    tmp_path: Path, faulty_gcs: FaultyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stored schema that must be extended, and may not be overwritten."""
+    bucket = "unwritable"
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", faulty_gcs.url)
+    GcsServer.create_bucket(faulty_gcs, bucket)  # type: ignore[arg-type]
+    spool = Spool(tmp_path / "spool")
+    assert run(*arguments(spool, bucket, "-once")).returncode == 0
+    spool.schema_file("foo1").write_text(json.dumps([*SCHEMA, {"name": "New", "type": "STRING"}]))
+    argv = arguments(spool, bucket, "-check")
+    good = run(*argv)
+    assert good.returncode == 0, good.stdout
+    assert "schema foo1: adds raw.New" in good.stdout
+
+    faulty_gcs.faults[:] = [Fault(status=403, times=9, path="ifGenerationMatch=1")]
+    done = run(*argv)
+    faulty_gcs.faults.clear()
+
+    assert done.returncode == 1
+    (line,) = [line for line in done.stdout.splitlines() if "schema foo1" in line]
+    assert line.startswith("FAIL")
+    assert "storage.objects.delete" in line
 
 
 def test_check_says_everything_that_is_wrong(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,8 @@ from jostler.errors import AuthError, SchemaError
 from jostler.format.names import Place
 from jostler.schema import Field, Mode, fields_from_api, fields_to_api, table_schema
 from jostler.storage import Storage, open_storage
+from tests.support.golden import go
+from tests.support.spool import SCHEMA
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,6 +110,53 @@ def test_without_permission_to_upload_new_fields_are_an_error(bucket: Storage) -
     assert agree(bucket, A, upload=False) == ["a"]
     with pytest.raises(SchemaError, match=r"raw\.b"):
         agree(bucket, A, B, upload=False)
+
+
+def go_table() -> bytes:
+    """Return a table schema as the Go agent stores it: the standard columns are REQUIRED."""
+    return go("foo1.table.json")
+
+
+OURS = table_schema(fields_from_api(SCHEMA))
+
+
+@pytest.mark.parametrize("upload", [True, False])
+def test_a_schema_of_the_go_agent_is_left_as_it_is(bucket: Storage, upload: bool) -> None:
+    """That its standard columns are REQUIRED is no difference: every row has them."""
+    bucket.put_new(NAME, go_table(), {})
+    version = bucket.read(NAME).version
+
+    fields = settle(bucket, PLACE, "foo1", OURS, upload=upload)
+
+    assert bucket.read(NAME).version == version
+    assert fields == fields_from_api(json.loads(go_table()))
+
+
+def test_a_node_with_an_older_schema_than_the_go_agents_goes_on_with_the_stored_one(
+    bucket: Storage,
+) -> None:
+    """As beside one of ours."""
+    bucket.put_new(NAME, go_table(), {})
+    older = table_schema(fields_from_api(SCHEMA[:2]))
+    assert settle(bucket, PLACE, "foo1", older, upload=True)[-1].fields == OURS[-1].fields
+
+
+def test_an_addition_to_a_schema_of_the_go_agent_changes_nothing_else(bucket: Storage) -> None:
+    """BigQuery would relax the columns, but nobody asked for it."""
+    bucket.put_new(NAME, go_table(), {})
+    settle(bucket, PLACE, "foo1", table_schema((*OURS[-1].fields, C)), upload=True)
+    now = json.loads(bucket.read(NAME).data)
+    assert [field.get("mode") for field in now[:2]] == ["REQUIRED", "REQUIRED"]
+    assert now[2]["fields"][-1]["name"] == "c"
+
+
+def test_what_is_relaxed_is_not_told_as_missing(bucket: Storage) -> None:
+    """A field of the datatype's own may be relaxed, by whoever may upload."""
+    agree(bucket, replace(A, mode=Mode.REQUIRED))
+    with pytest.raises(SchemaError) as caught:
+        agree(bucket, A, upload=False)
+    assert caught.value.problems == ["raw.a: is REQUIRED in the stored schema, here it is NULLABLE"]
+    assert "lacks" not in str(caught.value)
 
 
 def test_an_object_that_is_no_schema_is_named(bucket: Storage) -> None:
