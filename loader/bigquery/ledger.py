@@ -3,7 +3,7 @@
 **Invariant:** rows are only ever appended (see `appends`).  Every row of the ledger adds up: rows
 read = loaded + rejected + repeated + withheld, and nothing is withheld from a day that succeeded.
 
-It refuses to change a table that somebody else has given other columns.
+It adds columns that an older version's tables lack, and refuses tables with other columns.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from jostler.format.bigquery_names import TableName
-from jostler.schema import Field, Relation, compare, fields_from_api
+from jostler.schema import Field, Relation, compare, fields_from_api, merged
 from loader.bigquery.warehouse import api_schema
 from loader.errors import RunError
-from loader.plan.due import Known, Status
+from loader.plan.due import DIGEST_BYTES, Known, Loaded, Status
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import date
 
     from jostler.schema import Fields
     from loader.bigquery.warehouse import Json, Warehouse
+    from loader.plan.due import Day, DayKey
 
 LOADS = "loads"
 REJECT_ROWS = "reject_rows"
@@ -55,6 +57,7 @@ RowsWithheld  INTEGER   Good rows that could not be loaded because the day faile
 RowsRenewed   INTEGER   Loaded rows whose Filename another loaded row has with other content.
 Fingerprint   STRING    Digest of objects, generations, columns and the loader's format version.
 Buckets       STRING    URLs of the buckets, separated by spaces.
+Objects       STRING    Digests of the objects' URLs: four bytes of each in hex, sorted.
 TableMade     INTEGER   When the table was made, in ms since 1970.
 JobID         STRING    The load job; of a rejected day the name it would have had.
 ErrorClass    STRING    What kind of failure it was.
@@ -91,6 +94,14 @@ FROM (
   SELECT *, ROW_NUMBER() OVER (PARTITION BY `table`, `date` ORDER BY Attempt DESC, Finished DESC)
     AS nth
   FROM `{loads}` WHERE `table` IN UNNEST(@tables) AND Status != 'skipped' AND `date` IS NOT NULL
+) WHERE nth = 1"""
+
+_LOADED_SQL = """\
+SELECT `table`, `date`, TableMade, Bundles, Objects FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY `table`, `date` ORDER BY Attempt DESC, Finished DESC)
+    AS nth
+  FROM `{loads}` WHERE `table` IN UNNEST(@tables) AND Status = 'success'
+    AND `date` >= '{start}' AND `date` <= '{end}'
 ) WHERE nth = 1"""
 
 
@@ -144,8 +155,12 @@ class Meta:
                 name, {**properties, "timePartitioning": partitioning}
             )
         stored = fields_from_api([column.to_api_repr() for column in found.schema])
-        if compare(stored, fields).relation is not Relation.EQUAL:
-            hint = "give another --meta-dataset, or add the columns by hand"
+        comparison = compare(stored, fields)
+        if comparison.added and not comparison.conflicts:  # made by an older version
+            change: Json = {"schema": api_schema(merged(stored, fields))}
+            self._warehouse.change_table(found, change)
+        elif comparison.relation not in {Relation.EQUAL, Relation.OLDER}:
+            hint = "give another --meta-dataset"
             raise RunError(f"{name} has other columns than this loader's", hint=hint)
         assert found.created is not None
         self._made[table] = round(found.created.timestamp() * 1000)
@@ -160,6 +175,24 @@ class Meta:
             )
         elif found.view_query != query["query"]:
             self._warehouse.change_table(found, {"view": query})
+
+    def loaded(self, days: Sequence[Day], made: dict[str, int]) -> dict[DayKey, Loaded]:
+        """Return what some days were loaded from when they last were.
+
+        Args:
+            days: at least one.
+            made: when their tables were made; what is older is about another table.
+        """
+        dates = [day.date for day in days]
+        sql = _LOADED_SQL.format(loads=self.name(LOADS), start=min(dates), end=max(dates))
+        tables = sorted({str(day.table.name) for day in days})
+        return {
+            (row["table"], row["date"]): Loaded(
+                count=row["Bundles"] or 0, objects=_digests(row["Objects"])
+            )
+            for row in self._warehouse.rows(sql, tables=tables)
+            if row["TableMade"] == made.get(row["table"])
+        }
 
     def known(self, tables: dict[str, int]) -> dict[tuple[str, date], Known]:
         """Return the newest word on each day of some tables.
@@ -181,3 +214,10 @@ class Meta:
             for row in self._warehouse.rows(sql, tables=sorted(tables))
             if row["TableMade"] == tables[row["table"]]
         }
+
+
+def _digests(text: str | None) -> frozenset[str] | None:
+    if text is None:
+        return None
+    size = 2 * DIGEST_BYTES
+    return frozenset(text[at : at + size] for at in range(0, len(text), size))

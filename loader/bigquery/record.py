@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from loader.plan.due import Status
+from loader.plan.due import Status, object_digest
 
 if TYPE_CHECKING:
     from loader.bigquery.tables import Ready
@@ -111,6 +111,7 @@ class Telling:
             "RowsRenewed": found.renewed,
             "Fingerprint": day.fingerprint,
             "Buckets": " ".join(sorted(buckets)),
+            "Objects": "".join(sorted(map(object_digest, day.bundles))),
             "TableMade": self.ready.made_ms,
             "JobID": job,
             "ErrorClass": why[0],

@@ -59,6 +59,7 @@ class Options:
     metrics: str
     period: str
     force: bool
+    accept_deletions: bool
     dry_run: bool
     verify_only: bool
 
@@ -85,6 +86,7 @@ HELP: tuple[tuple[str, str, str, str], ...] = (
     ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
     ("metrics", "URL", "", "where to leave metrics: file:///DIR/NAME.prom or a push gateway"),
     ("force", "", "false", "load days that are loaded already"),
+    ("accept-deletions", "", "false", "load days that lack objects they were loaded from"),
     ("dry-run", "", "false", "print the plan and touch nothing"),
     ("verify-only", "", "false", "compare index, bundles and BigQuery; write nothing"),
 )  # fmt: skip
@@ -188,6 +190,7 @@ class _Values:
             metrics=metrics,
             period=self._period(),
             force=bool(self._one("force", _switch)),
+            accept_deletions=bool(self._one("accept-deletions", _switch)),
             dry_run=bool(self._one("dry-run", _switch)),
             verify_only=bool(self._one("verify-only", _switch)),
         )

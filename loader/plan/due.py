@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     DayKey = tuple[str, date]
 
 FORCED = "forced"
+DIGEST_BYTES = 4
 FORMAT_VERSION = 1
 """Changes when the same bundles would be loaded into other rows; every day is then due."""
 
@@ -60,6 +61,19 @@ class Known:
 
 
 UNKNOWN = Known()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What a day was loaded from, when it last was.
+
+    Attributes:
+        count: of objects.
+        objects: their digests (see `object_digest`); None in a ledger of older versions.
+    """
+
+    count: int
+    objects: frozenset[str] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +129,28 @@ def fingerprint(bundles: Iterable[Bundle], schema: str) -> str:
     return digest.hexdigest()
 
 
+def object_digest(bundle: Bundle) -> str:
+    """Digest the name of an object, not its content; of two objects they are hardly ever equal."""
+    return hashlib.blake2b(bundle.url.encode(), digest_size=DIGEST_BYTES).hexdigest()
+
+
+def lost(day: Day, loaded: Loaded | None) -> Refusal | None:
+    """Refuse a day whose rows would go because objects are gone that it was loaded from."""
+    if loaded is None:
+        return None
+    if loaded.objects is None:
+        gone = loaded.count - len(day.bundles)
+    else:
+        gone = len(loaded.objects - {object_digest(bundle) for bundle in day.bundles})
+    if gone <= 0:
+        return None
+    why = (
+        f"{gone} of the {loaded.count} objects that it was loaded from are gone: to load the day"
+        " would remove their rows; restore the objects, or use --accept-deletions"
+    )
+    return Refusal(day=day, status=Status.FAILED, why=why)
+
+
 def schema_digest(fields: Fields) -> str:
     """Digest columns without their descriptions, which change no row."""
     bare = to_json(tuple(_without_description(field) for field in fields))
@@ -126,18 +162,29 @@ def _without_description(field: Field) -> Field:
     return replace(field, description="", fields=inner)
 
 
-def decide(day: Day, known: Known, *, force: bool, max_bad: float) -> Day | Refusal | None:
-    """Say what to do with a day: load it (with the reason), refuse it, or leave it alone (None)."""
+def decide(
+    day: Day, known: Known, *, force: bool, accept: bool, max_bad: float
+) -> Day | Refusal | None:
+    """Say what to do with a day: load it (with the reason), refuse it, or leave it alone (None).
+
+    Args:
+        day: as the bucket holds it.
+        known: as the ledger has it.
+        force: load it although it is loaded.
+        accept: load it although objects or buckets are gone that it was loaded from.
+        max_bad: largest part of bad rows.
+    """
     day = replace(day, attempt=max(day.attempt, known.attempt))
-    if force:
-        return replace(day, reason=FORCED)
     missing = known.buckets - {bundle.bucket for bundle in day.bundles}
-    if missing:
+    if missing and not accept:
         why = (
             f"the day was loaded from {', '.join(sorted(missing))} too, which holds nothing of it"
-            " now or was not given: replacing it would lose rows; name all buckets, or use --force"
+            " now or was not given: replacing it would lose rows; name all buckets, or use"
+            " --accept-deletions"
         )
         return Refusal(day=day, status=Status.FAILED, why=why)
+    if force:
+        return replace(day, reason=FORCED)
     if known.status is None or known.fingerprint != day.fingerprint:
         return replace(day, reason="changed" if known.status else "new")
     if known.status is Status.SUCCESS:

@@ -15,7 +15,7 @@ from loader.bigquery import tables
 from loader.bucket import open_bucket
 from loader.errors import BucketError, LoaderError, SchemaError, WarehouseError
 from loader.plan.discover import Table, bundles, discover
-from loader.plan.due import UNKNOWN, Day, Refusal, Status, decide, fingerprint, schema_digest
+from loader.plan.due import UNKNOWN, Day, Refusal, Status, decide, fingerprint, lost, schema_digest
 from loader.plan.window import EVERYTHING, GIVEN, Window
 
 if TYPE_CHECKING:
@@ -178,12 +178,31 @@ class Planner:
             days = [day for found in pool.map(self.listed, ready) for day in found]
         for day in days:
             known = self.known.get(day.key, UNKNOWN)
-            decision = decide(day, known, force=force, max_bad=self._options.max_bad_fraction)
+            decision = decide(
+                day,
+                known,
+                force=force,
+                accept=self._options.accept_deletions,
+                max_bad=self._options.max_bad_fraction,
+            )
             if isinstance(decision, Refusal):
                 refusals.append(decision)
             elif decision:
                 due.append(decision)
+        if not self._options.accept_deletions:
+            due, more = self._without_losses(due, made)
+            refusals += more
         return due, refusals
+
+    def _without_losses(
+        self, due: list[Day], made: dict[str, int]
+    ) -> tuple[list[Day], list[Refusal]]:
+        """Take out the days that lost objects since they were loaded."""
+        again = [day for day in due if day.key in self.known]
+        loaded = self._meta.loaded(again, made) if again else {}
+        refusals = {day.key: lost(day, loaded.get(day.key)) for day in again}
+        refused = [refusal for refusal in refusals.values() if refusal]
+        return [day for day in due if not refusals.get(day.key)], refused
 
     def has(self, table: Table) -> bool:
         """Say whether the table is there."""

@@ -207,7 +207,7 @@ def test_decisions(tmp_path: Path) -> None:
     here = frozenset({"gs://b"})
 
     def decided(known: Known, *, force: bool = False) -> Day | Refusal | None:
-        return decide(day, known, force=force, max_bad=0.1)
+        return decide(day, known, force=force, accept=False, max_bad=0.1)
 
     def reason(known: Known, *, force: bool = False) -> str:
         found = decided(known, force=force)
@@ -227,7 +227,9 @@ def test_decisions(tmp_path: Path) -> None:
     found = decided(elsewhere)
     assert isinstance(found, Refusal)
     assert "gs://c" in found.why
-    assert reason(elsewhere, force=True) == "forced"
+    assert isinstance(decided(elsewhere, force=True), Refusal)
+    accepted = decide(day, elsewhere, force=True, accept=True, max_bad=0.1)
+    assert isinstance(accepted, Day)
 
 
 def test_waves_share_the_places_and_lose_no_day(tmp_path: Path) -> None:
