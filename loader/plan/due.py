@@ -10,7 +10,7 @@ Pure: listings and ledger are arguments.
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -198,6 +198,8 @@ def decide(
 def waves(days: Iterable[Day], *, most: int, share: float, most_bytes: int) -> Iterator[list[Day]]:
     """Cut the due days into waves that are verified and loaded together.
 
+    Experiments take turns, a day each, so one with few days does not wait for one with many.
+
     Args:
         days: in any order.
         most: days in a wave.
@@ -208,19 +210,28 @@ def waves(days: Iterable[Day], *, most: int, share: float, most_bytes: int) -> I
     for day in sorted(days, key=lambda day: (day.date, str(day.table.name)), reverse=True):
         waiting[day.table.experiment].append(day)  # the oldest is taken first, from the end
     each = max(1, int(most * share))
-    while waiting:
+    order = sorted(waiting)
+    while order:
         wave: list[Day] = []
-        for experiment in sorted(waiting):
-            for _ in range(each):
-                if waiting[experiment] and _fits(wave, waiting[experiment][-1], most, most_bytes):
-                    wave.append(waiting[experiment].pop())
-        waiting = {experiment: rest for experiment, rest in waiting.items() if rest}
-        if len(waiting) == 1:  # nobody else is held up
-            (rest,) = waiting.values()
+        taken: Counter[str] = Counter()
+        turns = deque(order)
+        while turns:
+            experiment = turns.popleft()
+            rest = waiting[experiment]
+            if not rest or not _fits(wave, rest[-1], most, most_bytes):
+                continue
+            wave.append(rest.pop())
+            taken[experiment] += 1
+            if taken[experiment] < each:
+                turns.append(experiment)
+        left = [experiment for experiment in order if waiting[experiment]]
+        if len(left) == 1:  # nobody else is held up
+            rest = waiting[left[0]]
             while rest and _fits(wave, rest[-1], most, most_bytes):
                 wave.append(rest.pop())
         yield wave
-        waiting = {experiment: rest for experiment, rest in waiting.items() if rest}
+        # Who got the least of this wave comes first in the next.
+        order = sorted((e for e in left if waiting[e]), key=lambda experiment: taken[experiment])
 
 
 def _fits(wave: list[Day], day: Day, most: int, most_bytes: int) -> bool:
