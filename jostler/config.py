@@ -71,6 +71,8 @@ class Config:
             obeyed.
         allow_empty: with -check, a datatype without a directory in the spool is no error.
         listen: host (empty for all) and port of the status server; None for no server.
+        allowed_hosts: names, beside those of this machine, by which the status server may be asked.
+        runbook_url: where problems are explained; empty when nobody said.
     """
 
     mode: Mode
@@ -101,6 +103,8 @@ class Config:
     log_format: LogFormat
     test_interval_s: float
     listen: tuple[str, int] | None
+    allowed_hosts: tuple[str, ...] = ()
+    runbook_url: str = ""
 
     @property
     def spool(self) -> Path:

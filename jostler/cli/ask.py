@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 VARIABLE = "PROMETHEUSX_LISTEN_ADDRESS"
-DEFAULT = ":9990"
+DEFAULT = "localhost:9990"
 TIMEOUT_S = 15.0
 FORMAT = 1
 MOST_BYTES = 16 * 1024 * 1024

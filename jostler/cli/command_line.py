@@ -99,6 +99,8 @@ class _Checks:
             log_format=value("log-format"),
             test_interval_s=value("test-interval"),
             listen=listen,
+            allowed_hosts=tuple(value("allowed-hosts")),
+            runbook_url=self._runbook_url(),
         )
 
     def _value(self, name: str) -> Any:  # noqa: ANN401 - each flag has a type of its own
@@ -224,6 +226,12 @@ class _Checks:
         except ValueError as exc:
             self._say(flag, str(exc))
             return None
+
+    def _runbook_url(self) -> str:
+        url: str = self._value("runbook-url") or ""
+        if url and not url.startswith("https://"):
+            self._say("runbook-url", f"{url!r} is not an address that begins with https://")
+        return url
 
     def _sizes(self, mode: Mode) -> None:
         if (bundle := self._value("bundle-size-max")) is not None and bundle < 1:

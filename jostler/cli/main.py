@@ -159,7 +159,8 @@ def _serve(host: str, port: int, status: Status) -> None:
     from jostler.agent.observe.server import StatusServer  # noqa: PLC0415 - as above
 
     try:
-        server = StatusServer(host, port, routes(status))
+        names = (host, status.config.node, *status.config.allowed_hosts)
+        server = StatusServer(host, port, routes(status), names)
     except OSError as exc:
         where = f"{host}:{port}"
         problem = f"-prometheusx.listen-address: cannot listen on {where}: {exc.strerror or exc}"

@@ -206,9 +206,19 @@ TABLE = (
     ),
     Flag(
         name="prometheusx.listen-address",
-        default=":9990",
-        help="where metrics, status page and probes are served; empty: nowhere; with -once and "
-        "the like only if given",
+        default="localhost:9990",
+        help="where metrics, status page and probes are served, :9990 for all interfaces; empty: "
+        "nowhere; with -once and the like only if given",
+    ),
+    Flag(
+        name="allowed-hosts",
+        read=words,
+        help="names, beside this machine's own, by which a browser may ask the status server",
+    ),
+    Flag(
+        name="runbook-url",
+        default="",
+        help="address of the runbook, to which the status page links each problem",
     ),
     Flag(name="verbose", read=boolean, default="false", help="log each file"),
     Flag(

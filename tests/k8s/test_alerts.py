@@ -32,7 +32,7 @@ RUNBOOK = ROOT / "docs/runbook.md"
 # The contract of /status.json; each code is a heading of the runbook.
 CODES = (
     *("uploads_failing", "agent_stuck", "not_ready", "oldest_too_old", "rejects"),
-    *("disk_low", "memory_full", "watch_degraded", "overflow", "undeletable"),
+    *("disk_low", "disk_fills", "memory_full", "watch_degraded", "overflow", "undeletable"),
 )
 PARTS = ("Means", "Data in danger?", "First look", "Do", "Escalate", "Over when")
 

@@ -30,6 +30,8 @@ from tests.k8s.manifests import (
 )
 from tests.k8s.valid import check
 
+RUNBOOK_URL = "https://docs.example.org/jostler/runbook.md"  # as the alerts have it
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -113,6 +115,8 @@ def test_the_agent_understands_its_environment(name: str) -> None:
     pod = one(docs, "DaemonSet")["spec"]["template"]["spec"]
     agent, service = containers(pod)["jostler"], containers(pod)["sample"]
     assert config.node == "downward"
+    assert config.listen == ("", agent["ports"][0]["containerPort"])  # for probes and Prometheus
+    assert config.runbook_url == RUNBOOK_URL
     (node,) = [v for v in agent["env"] if v["name"] == "NODE_NAME"]
     assert node["valueFrom"]["fieldRef"]["fieldPath"] == "spec.nodeName"
     (datatype,) = config.datatypes

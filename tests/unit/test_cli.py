@@ -42,6 +42,8 @@ def test_a_small_command_line_gets_the_defaults() -> None:
     assert config.state_dir == Path("/var/spool/exp/.jostler")
     assert config.datatypes[0].schema_file == Path("/var/spool/datatypes/foo1.json")
     assert config.bad_files is BadFiles.UPLOAD
+    assert config.listen == ("localhost", 9990)  # names and paths are shown to this machine alone
+    assert (config.allowed_hosts, config.runbook_url) == ((), "")
 
 
 @pytest.mark.parametrize(

@@ -6,20 +6,24 @@ times are RFC 3339 in UTC or null, sizes bytes, spans seconds.
 
 from __future__ import annotations
 
+import math
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from jostler import build
+from jostler.agent.observe.health import Level
 from jostler.agent.observe.history import STEP_S
 from jostler.agent.observe.survey import Waiting
 from jostler.format.names import REJECTED, display
 from jostler.words import duration, size
 
 if TYPE_CHECKING:
+    from jostler.agent.observe.health import Health
     from jostler.agent.observe.snapshot import ClosedBundle, OpenBundle, Snapshot, StoredBundle
     from jostler.agent.observe.status import Status
+    from jostler.agent.observe.survey import Surveyed
     from jostler.bundle import Fared, Limits, Recurring
 
 FORMAT = 1
@@ -28,25 +32,29 @@ ERRORS_SHOWN = 10
 OBJECTS_SHOWN = 20
 CONSOLE = "https://console.cloud.google.com/storage/browser/_details/"
 Json = dict[str, Any]
+_ORDER = {Level.BAD: 0, Level.ATTENTION: 1, Level.OK: 2}
 
 
 def document(status: Status) -> Json:
     """Return the whole document."""
-    snapshot, fared = status.snapshot, status.troubles.fared()
+    snapshot, fared, health = status.snapshot, status.troubles.fared(), status.health()
     return {
         "format": FORMAT,
         "now": instant(time.time()),
         "agent": _agent(status),
-        "health": _health(status),
+        "health": _health(health, status.config.runbook_url),
         "uploads": _uploads(status, fared),
         "watch": _watch(snapshot),
-        "spool": {"free_bytes": status.disk.free_bytes, "size_bytes": status.disk.size_bytes},
+        "spool": _spool(status.disk),
         "memory": {
             "held_bytes": snapshot.now.held_bytes if snapshot.now else 0,
             "limit_bytes": status.config.memory_max,
         },
         "journal": {"entries": len(snapshot.closed), "replayed": snapshot.tally.replayed},
-        "datatypes": [_datatype(name, status, snapshot, fared) for name in names(status)],
+        "datatypes": [
+            {"level": str(health.level_of(name)), **_datatype(name, status, snapshot, fared)}
+            for name in sorted(names(status), key=lambda name: _ORDER[health.level_of(name)])
+        ],
         "history": _history(snapshot),
     }
 
@@ -80,8 +88,15 @@ def _agent(status: Status) -> Json:
     }
 
 
-def _health(status: Status) -> Json:
-    health = status.health()
+def _spool(disk: Surveyed) -> Json:
+    return {
+        "free_bytes": disk.free_bytes,
+        "size_bytes": disk.size_bytes,
+        "full_in_s": None if math.isinf(disk.full_in_s) else round(disk.full_in_s),
+    }
+
+
+def _health(health: Health, runbook_url: str) -> Json:
     return {
         "level": str(health.level),
         "since": instant(health.since_s),
@@ -93,10 +108,17 @@ def _health(status: Status) -> Json:
                 "since": instant(problem.since_s),
                 "text": problem.text,
                 "hint": problem.hint,
+                "datatypes": list(problem.datatypes),
+                "runbook": _runbook(runbook_url, problem.code),
             }
             for problem in health.problems
         ],
     }
+
+
+def _runbook(url: str, code: str) -> str | None:
+    """Return where the runbook tells of a problem; None when nobody said where it is."""
+    return f"{url.partition('#')[0]}#{code.replace('_', '-')}" if url else None
 
 
 def _uploads(status: Status, fared: Fared) -> Json:

@@ -7,17 +7,17 @@ that the bucket is down never makes the agent itself unwell.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from jostler.agent.tally import REFUSED_KEPT
 from jostler.words import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from jostler.agent.observe.shares import Shares
     from jostler.agent.observe.snapshot import Snapshot
     from jostler.agent.observe.survey import Surveyed
     from jostler.bundle import Fared
@@ -28,6 +28,14 @@ PATIENT_S = 120.0
 HOUR_S = 3600.0
 LOW_DISK = 0.1
 LOWEST_DISK = 0.05
+FILLS_S = 24 * HOUR_S
+FILLS_SOON_S = 4 * HOUR_S
+FEW_REJECTS = 3
+MANY_REJECTS = 10
+SOME_REJECTED = 0.01
+MOST_REJECTED = 0.5
+KNOWN_FILES = 100
+ROSE_TIMES = 3
 SLACK_S = 120.0
 
 
@@ -41,13 +49,17 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing that is wrong; `since_s` is Unix time, 0 when it is not known."""
+    """One thing that is wrong; `since_s` is Unix time, 0 when it is not known.
+
+    `datatypes` are those that it concerns; none if it concerns the agent as a whole.
+    """
 
     code: str
     level: Level
     since_s: float
     text: str
     hint: str
+    datatypes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +70,11 @@ class Health:
     since_s: float
     headline: str
     problems: tuple[Problem, ...]
+
+    def level_of(self, datatype: str) -> Level:
+        """Say how bad things are for one datatype."""
+        levels = {problem.level for problem in self.problems if datatype in problem.datatypes}
+        return next((level for level in (Level.BAD, Level.ATTENTION) if level in levels), Level.OK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,21 +141,26 @@ class HealthChecks:
         yield from _uploads(facts)  # before what it leads to: the first one makes the headline
         yield from _start(facts)
         yield from _disk(facts)
+        yield from _fills(facts)
         yield from self._oldest(facts)
         yield from _memory(facts)
         yield from _watch(facts)
-        yield from _files(facts)
+        yield from _rejects(facts)
+        yield from _undeletable(facts)
 
     def _oldest(self, facts: Facts) -> Iterator[Problem]:
-        oldest_s = min((w.oldest_s for w in facts.disk.waiting.values() if w.files), default=0.0)
+        since_s = {name: w.oldest_s for name, w in facts.disk.waiting.items() if w.files}
+        oldest_s = min(since_s.values(), default=0.0)
         age_s = facts.now_s - oldest_s
         if oldest_s and age_s > self._oldest_s and not facts.fared.failing_since_s:
+            late = [name for name, at_s in since_s.items() if facts.now_s - at_s > self._oldest_s]
             yield Problem(
                 code="oldest_too_old",
                 level=Level.BAD,
                 since_s=oldest_s + self._oldest_s,
                 text=f"A file has been waiting for {duration(age_s)}",
                 hint="`jostler why` says for what; the log says what cannot be read or grows.",
+                datatypes=tuple(late),
             )
 
 
@@ -178,6 +200,11 @@ def _uploads(facts: Facts) -> Iterator[Problem]:
         since_s=since_s,
         text=f"{text}: {last.text}" if last else text,
         hint=(last.hint if last else "") or "It is tried again without end; nothing is lost.",
+        datatypes=tuple(
+            dict.fromkeys(
+                one.datatype for one in facts.snapshot.closed if one.name in facts.fared.tries
+            )
+        ),
     )
 
 
@@ -191,6 +218,18 @@ def _disk(facts: Facts) -> Iterator[Problem]:
             text=f"The spool's file system has {free * 100 // size} % left, {free:,} bytes",
             hint="If uploads fail, mend those; else free space. Services cannot write when it is "
             "full.",
+        )
+
+
+def _fills(facts: Facts) -> Iterator[Problem]:
+    left_s = facts.disk.full_in_s
+    if left_s < FILLS_S:
+        yield Problem(
+            code="disk_fills",
+            level=Level.BAD if left_s < FILLS_SOON_S else Level.ATTENTION,
+            since_s=0.0,
+            text=f"The spool's disk is full in {duration(left_s)}, if it fills as in the last hour",
+            hint="If uploads fail, mend those; else find what fills it, and make room.",
         )
 
 
@@ -226,22 +265,46 @@ def _watch(facts: Facts) -> Iterator[Problem]:
         )
 
 
-def _files(facts: Facts) -> Iterator[Problem]:
-    kept = facts.snapshot.tally.refused.values()
-    recent = sorted(
-        (r for refused in kept for r in refused if facts.now_s - r.at_s < HOUR_S),
-        key=lambda refused: refused.at_s,
+def rejects_level(shares: Shares) -> Level:
+    """Say how bad it is that files of a datatype are rejected: by their share, and its change.
+
+    A few bad files are normal for many services, and wake nobody.
+    """
+    recent, before = shares
+    if recent.bad >= FEW_REJECTS and recent.of_bad >= MOST_REJECTED:
+        return Level.BAD
+    if recent.bad >= FEW_REJECTS and recent.of_bad >= SOME_REJECTED:
+        return Level.ATTENTION
+    rose = before.files >= KNOWN_FILES and recent.of_bad >= ROSE_TIMES * before.of_bad
+    return Level.ATTENTION if rose and recent.bad >= MANY_REJECTS else Level.OK
+
+
+def _rejects(facts: Facts) -> Iterator[Problem]:
+    levels = {name: rejects_level(shares) for name, shares in facts.snapshot.shares.items()}
+    wrong = [name for name, level in levels.items() if level is not Level.OK]
+    if not wrong:
+        return
+    wrong.sort(key=lambda name: -facts.snapshot.shares[name].recent.of_bad)
+    worst, recent = wrong[0], facts.snapshot.shares[wrong[0]].recent
+    refused = facts.snapshot.tally.refused.get(worst, ())
+    for_what = f", the last one for {refused[-1].reason}" if refused else ""
+    others = f"; so were files of {', '.join(wrong[1:])}" if wrong[1:] else ""
+    yield Problem(
+        code="rejects",
+        level=Level.BAD if Level.BAD in levels.values() else Level.ATTENTION,
+        since_s=0.0,
+        text=f"{recent.bad:,} of {_files_of(recent.files)} of {worst} ({_percent(recent.of_bad)})"
+        f" were rejected in the last hour{for_what}{others}",
+        hint="Tell whoever writes them; reasons stand below and in rejected1.",
+        datatypes=tuple(wrong),
     )
-    if recent:
-        most = any(len(refused) == REFUSED_KEPT for refused in kept)
-        yield Problem(
-            code="rejects",
-            level=Level.ATTENTION,
-            since_s=recent[0].at_s,
-            text=f"{'More than ' if most else ''}{_files_of(len(recent))} rejected in the last "
-            f"hour, the last one for {recent[-1].reason}",
-            hint="Tell whoever writes them; reasons stand below and in rejected1.",
-        )
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.2g} %" if share < 0.1 else f"{share * 100:.0f} %"  # noqa: PLR2004
+
+
+def _undeletable(facts: Facts) -> Iterator[Problem]:
     now = facts.snapshot.now
     if now and now.undeletable_bundles:
         yield Problem(
@@ -254,17 +317,11 @@ def _files(facts: Facts) -> Iterator[Problem]:
 
 
 def _dated(problem: Problem, since_s: float) -> Problem:
-    return Problem(
-        code=problem.code,
-        level=problem.level,
-        since_s=problem.since_s or since_s,
-        text=problem.text,
-        hint=problem.hint,
-    )
+    return replace(problem, since_s=problem.since_s or since_s)
 
 
 def _files_of(count: int) -> str:
-    return "1 file was" if count == 1 else f"{count:,} files were"
+    return "1 file" if count == 1 else f"{count:,} files"
 
 
 def _waiting(facts: Facts) -> str:

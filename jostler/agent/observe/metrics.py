@@ -289,6 +289,12 @@ GAUGES = (
         _one(lambda b, _: b.disk.size_bytes),
     ),
     Row(
+        "jostler_spool_full_in_seconds",
+        "When it is full, if it goes on as in the last hour; +Inf while it does not fill.",
+        (),
+        _one(lambda s, _: s.disk.full_in_s),
+    ),
+    Row(
         "jostler_queue_files",
         "Paths that were announced and not yet looked at.",
         (),

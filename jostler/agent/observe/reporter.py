@@ -7,11 +7,12 @@ at most once a second.
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING
 
 from jostler.agent.observe.arrived import Arrived
 from jostler.agent.observe.history import History, Totals
+from jostler.agent.observe.shares import Share, ShareHistory
 from jostler.agent.observe.snapshot import ClosedBundle, Now, Snapshot, StoredBundle, Times
 from jostler.format.names import INDEX, REJECTED
 
@@ -46,6 +47,7 @@ class Reporter:
         self._last_success_s: dict[str, float] = {}
         self._closed: dict[str, ClosedBundle] = {}
         self._history = History(time.monotonic(), time.time())
+        self._shares = ShareHistory()
         self._overflows = 0
         self._overflow_s = 0.0
         self._due_s = 0.0
@@ -147,8 +149,18 @@ class Reporter:
             last_success_s=self._last_success_s.copy(),
             overflow_s=self._overflow_s,
             minutes=self._history.note(now_s, wall_s, self._totals(), backlog),
+            shares=self._shares.note(now_s, self._sums()),
         )
         self._status.health()  # so that it knows since when
+
+    def _sums(self) -> dict[str, Share]:
+        """Count good and bad files by datatype, whatever was done with the bad ones."""
+        tally = self._tally
+        bad: Counter[str] = Counter()
+        for counts in (tally.rejected, tally.kept, tally.deleted):
+            for (datatype, _reason), files in counts.items():
+                bad[datatype] += files
+        return {name: Share(tally.taken[name], bad[name]) for name in tally.taken.keys() | bad}
 
     def _totals(self) -> Totals:
         tally = self._tally

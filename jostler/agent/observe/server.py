@@ -1,7 +1,9 @@
 """The HTTP server of metrics and status: GET and HEAD, one route each, nothing to change anything.
 
 **Invariant:** it can neither stop nor slow the agent: its threads are few, each request has a
-deadline, and a failing route answers 500 and is logged.
+deadline, and a failing route answers 500 and is logged.  It answers only who asks by an address or
+by a name that it knows: a web page elsewhere whose name was made to lead here (DNS rebinding) is
+another origin's, and its browser must not read what stands here.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ import threading
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from urllib.parse import parse_qs, urlsplit
 
 from jostler.log import Log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
 log = Log("jostler.observe")
 
@@ -51,13 +54,15 @@ class StatusServer:
         host: name or address to listen on; empty for all.
         port: 0 for any free one.
         routes: by path.
+        names: of this machine, in requests' Host; any address and localhost are good as well.
 
     Raises:
         OSError: the address cannot be had.
     """
 
-    def __init__(self, host: str, port: int, routes: Routes) -> None:
-        handler = type("Handler", (_Handler,), {"routes": routes})
+    def __init__(self, host: str, port: int, routes: Routes, names: Collection[str] = ()) -> None:
+        known = frozenset(name.lower() for name in ("localhost", socket.gethostname(), *names))
+        handler = type("Handler", (_Handler,), {"routes": routes, "names": known})
         self._server = _Server(_listen(host, port), handler)
         self._thread = threading.Thread(
             target=self._server.serve_forever, name="status", kwargs={"poll_interval": 0.5}
@@ -147,6 +152,20 @@ class _Server(ThreadingHTTPServer):
         """Say nothing: a client that goes away is its own business."""
 
 
+MISDIRECTED = Reply(
+    b"ask by address or by this machine's name, or give the agent the name by -allowed-hosts\n",
+    status=HTTPStatus.MISDIRECTED_REQUEST,
+)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
 def _hang_up(request: socket.socket) -> None:
     try:
         request.shutdown(socket.SHUT_RDWR)
@@ -158,6 +177,7 @@ class _Handler(BaseHTTPRequestHandler):
     """Answers by the table of routes."""
 
     routes: ClassVar[Routes]
+    names: ClassVar[frozenset[str]]
     timeout = IDLE_S
     server_version = "jostler"
     sys_version = ""
@@ -193,6 +213,9 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             self._send(Reply(b"bad request\n", status=HTTPStatus.BAD_REQUEST), body=body)
             return
+        if not self._is_known(self.headers.get_all("Host", [])):
+            self._send(MISDIRECTED, body=body)
+            return
         route = self.routes.get(url.path)
         if not route:
             self._send(Reply(b"there is no such page\n", status=HTTPStatus.NOT_FOUND), body=body)
@@ -203,6 +226,16 @@ class _Handler(BaseHTTPRequestHandler):
             log.exception("status.crashed", route=url.path)
             reply = Reply(b"failed; see the log\n", status=HTTPStatus.INTERNAL_SERVER_ERROR)
         self._send(reply, body=body)
+
+    def _is_known(self, hosts: Sequence[str]) -> bool:
+        """Say whether the request names this server; a browser always sends one Host."""
+        if not hosts:
+            return True
+        try:
+            name = urlsplit(f"//{hosts[0]}").hostname or ""
+        except ValueError:
+            return False
+        return len(hosts) == 1 and (name in self.names or _is_address(name))
 
     def _send(self, reply: Reply, *, body: bool) -> None:
         self.send_response(reply.status)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from jostler import bundle as bundles
     from jostler.agent.observe.history import Minutes
+    from jostler.agent.observe.shares import Shares
     from jostler.watchdir import Counts
 
 
@@ -133,6 +134,7 @@ class Snapshot:
         last_success_s: by datatype.
         overflow_s: when the kernel last dropped events.
         minutes: the last hours.
+        shares: of good and bad files, by datatype.
     """
 
     at_s: float
@@ -146,3 +148,4 @@ class Snapshot:
     last_success_s: Mapping[str, float] = field(default_factory=dict)
     overflow_s: float = 0.0
     minutes: Minutes
+    shares: Mapping[str, Shares] = field(default_factory=dict)

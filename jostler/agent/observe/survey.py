@@ -6,12 +6,14 @@ a file that the agent missed is counted.  It takes at most a fiftieth of the tim
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from jostler.agent.observe.trend import Trend
 from jostler.log import Log
 
 if TYPE_CHECKING:
@@ -35,12 +37,18 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """What the disk says; `at_s` is Unix time, 0 before the first survey."""
+    """What the disk says.
+
+    Attributes:
+        at_s: Unix time, 0 before the first survey.
+        full_in_s: when the file system is full, if it goes on as in the last hour.
+    """
 
     at_s: float = 0.0
     waiting: Mapping[str, Waiting] = field(default_factory=dict)
     free_bytes: int = 0
     size_bytes: int = 0
+    full_in_s: float = math.inf
 
 
 class Survey:
@@ -66,6 +74,7 @@ class Survey:
         self._is_held = is_held
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="survey", daemon=True)
+        self._trend = Trend()
         self.last = Surveyed()
 
     def start(self) -> None:
@@ -79,9 +88,10 @@ class Survey:
 
     def look(self) -> Surveyed:
         """Look once."""
-        self.last = Surveyed(
-            time.time(), {name: self._look_below(name) for name in self._datatypes}, *self._disk()
-        )
+        waiting = {name: self._look_below(name) for name in self._datatypes}
+        free, size = self._disk()
+        full_in_s = self._trend.full_in_s(time.monotonic(), free) if size else math.inf
+        self.last = Surveyed(time.time(), waiting, free, size, full_in_s)
         return self.last
 
     def _run(self) -> None:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
+HERE = socket.gethostname()
+
+
 def fail(_query: Mapping[str, str]) -> Reply:
     raise RuntimeError("broken")
 
@@ -25,7 +28,7 @@ def echo(query: Mapping[str, str]) -> Reply:
 
 @pytest.fixture
 def server() -> Iterator[StatusServer]:
-    with StatusServer("127.0.0.1", 0, {"/echo": echo, "/broken": fail}) as made:
+    with StatusServer("127.0.0.1", 0, {"/echo": echo, "/broken": fail}, ["Node1"]) as made:
         made.start()
         yield made
 
@@ -44,6 +47,41 @@ def ask(
 def test_a_route_is_given_the_parameters(server: StatusServer) -> None:
     """Any bytes, percent-encoded."""
     assert ask(server, "/echo?name=a%20b%FF")[:2] == (200, b"a b\xff")
+
+
+def host_asked(server: StatusServer, *hosts: str) -> int:
+    """Return the status for a request with these Host headers."""
+    with socket.create_connection(("127.0.0.1", server.port), 30) as connection:
+        lines = ["GET /echo HTTP/1.1", *(f"Host: {host}" for host in hosts), "Connection: close"]
+        connection.sendall("\r\n".join([*lines, "", ""]).encode())
+        connection.settimeout(30)
+        return int(connection.makefile("rb").readline().split()[1])
+
+
+@pytest.mark.parametrize("port", ["", ":9990"])
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "10.1.2.3", "[::1]", "node1", HERE])
+def test_who_asks_by_address_or_by_a_name_of_the_machine_is_answered(
+    server: StatusServer, host: str, port: str
+) -> None:
+    """Probes and scrapers ask by the pod's address, people by localhost or the node's name."""
+    assert host_asked(server, f"{host}{port}") == 200
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        *(("evil.example",), ("evil.example:9990",), ("127.0.0.1.evil.example",)),
+        *(("localhost", "evil.example"), ("[",), ("",)),
+    ],
+)
+def test_who_asks_by_another_name_is_refused(server: StatusServer, hosts: tuple[str, ...]) -> None:
+    """A web page whose name was made to lead here must not read what the agent shows."""
+    assert host_asked(server, *hosts) == 421
+
+
+def test_old_clients_that_name_no_host_are_answered(server: StatusServer) -> None:
+    """None of them is a browser."""
+    assert host_asked(server) == 200
 
 
 def test_head_has_no_body_and_says_how_long_it_would_be(server: StatusServer) -> None:

@@ -71,7 +71,7 @@ def _problem(problem: Facts, now: datetime | None) -> Html:
     said = [tag("b", text(problem.get("text")) or code)]
     if text(problem.get("since")):
         said += [Html(" "), tag("span", "since ", when(problem.get("since"), now), class_="ago")]
-    runbook = join([" Runbook: ", tag("code", code.replace("_", "-")), "."]) if code else NOTHING
+    runbook = _runbook(code, text(problem.get("runbook")))
     return tag(
         "li",
         _sign(level_of(problem)),
@@ -79,6 +79,16 @@ def _problem(problem: Facts, now: datetime | None) -> Html:
         class_=level_of(problem),
         data_key=f"problem {code}",
     )
+
+
+def _runbook(code: str, url: str) -> Html:
+    """Name the runbook's section, and lead to it if its address is known."""
+    if not code:
+        return NOTHING
+    section = tag("code", code.replace("_", "-"))
+    if url.startswith("https://"):
+        section = tag("a", section, href=url, rel="noreferrer")
+    return join([" Runbook: ", section, "."])
 
 
 def _sign(level: str) -> Html:

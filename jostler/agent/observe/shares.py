@@ -1,0 +1,75 @@
+"""Which share of a datatype's files is bad: in the last hour, and in the hours before it.
+
+**Invariant:** sums go in, differences come out; memory is bounded, whatever the clock does.  Pure:
+the present is an argument.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+STEP_S = 300.0
+RECENT_S = 3600.0
+KEPT_S = 6 * 3600.0
+
+
+class Share(NamedTuple):
+    """Good and bad files of some time."""
+
+    good: int = 0
+    bad: int = 0
+
+    @property
+    def files(self) -> int:
+        """All of them."""
+        return self.good + self.bad
+
+    @property
+    def of_bad(self) -> float:
+        """The bad ones' part of all, 0 to 1."""
+        return self.bad / self.files if self.files else 0.0
+
+    def __sub__(self, other: Share) -> Share:
+        return Share(self.good - other.good, self.bad - other.bad)
+
+
+class Shares(NamedTuple):
+    """Of one datatype: the last hour, and the five hours before it as far as they are known."""
+
+    recent: Share = Share()
+    before: Share = Share()
+
+
+class ShareHistory:
+    """Remembers sums, one set in five minutes."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[float, Mapping[str, Share]]] = deque()
+
+    def note(self, now_s: float, sums: Mapping[str, Share]) -> dict[str, Shares]:
+        """Learn the sums since the start, by datatype; return what they say of the last hours.
+
+        Args:
+            now_s: monotonic seconds.
+            sums: grow only.
+        """
+        if not self._kept or now_s - self._kept[-1][0] >= STEP_S:
+            self._kept.append((now_s, dict(sums)))
+        while now_s - self._kept[0][0] > KEPT_S:
+            self._kept.popleft()
+        recently = [kept for at_s, kept in self._kept if now_s - at_s <= RECENT_S]
+        edge = recently[0] if recently else sums
+        first = self._kept[0][1]
+        return {name: _between(name, first, edge, sums) for name in sums}
+
+
+def _between(
+    name: str, first: Mapping[str, Share], edge: Mapping[str, Share], now: Mapping[str, Share]
+) -> Shares:
+    zero = Share()
+    middle = edge.get(name, zero)
+    return Shares(recent=now[name] - middle, before=middle - first.get(name, zero))
