@@ -10,7 +10,7 @@ apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
   && apt-get update -qq && apt-get install -qq -y $(1) >/dev/null; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java chromium k8s-tools k8s-check k8s-real check lint types test format lock image-check demo screenshot bench bench-loader torture clean
+.PHONY: help setup java chromium systemd k8s-tools k8s-check k8s-real check lint types test format lock image-check demo screenshot bench bench-loader torture clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -52,6 +52,11 @@ k8s-tools: $(READY) # kubectl, promtool and amtool, for tests/k8s
 	@PATH="$(CURDIR)/$(BIN):$$PATH"; command -v amtool >/dev/null || $(call deb,prometheus-alertmanager,amtool) \
 	  || { echo "the tests of k8s/ need amtool: it is part of Alertmanager"; exit 1; }
 
+# Without it the tests of the systemd unit are skipped, and say so.
+systemd:
+	@command -v systemd-analyze >/dev/null || $(call apt,--no-install-recommends systemd) \
+	  || echo "the systemd unit is not tested: install systemd"
+
 k8s-check: java k8s-tools ## build and check the manifests, the alerts and the dashboard alone
 	$(BIN)/python -m pytest tests/k8s
 
@@ -66,7 +71,7 @@ types: $(READY) ## mypy, strict
 
 # Three at once: most tests wait for a process or a server; a file stays with one worker, which has one
 # Spark session, one BigQuery and one GCS server for all its files.
-test: java chromium k8s-tools $(READY) ## all tests, with branch coverage
+test: java chromium systemd k8s-tools $(READY) ## all tests, with branch coverage
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --cov --cov-report=term
 
 format: $(READY) ## let ruff write the format and the safe fixes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import shutil
 from datetime import date
 from typing import TYPE_CHECKING
@@ -256,3 +257,33 @@ def test_the_other_jobs_run_as_the_hourly_one_does(name: str) -> None:
     assert now.start < today < now.end, "today's data is loaded today"
     assert late.end == now.start, "no day is in neither"
     assert compared == now
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_policies_are_about_pods_and_ports_that_exist(name: str) -> None:
+    """Only Prometheus may ask the agent; all other ports of its pod are the service's."""
+    docs = overlay(name)
+    policies = {d["metadata"]["name"]: d["spec"] for d in docs if d["kind"] == "NetworkPolicy"}
+    pod = one(docs, "DaemonSet")["spec"]["template"]
+    agent = policies["jostler-agent"]
+    (metrics,) = containers(pod["spec"])["jostler"]["ports"]
+    asked, others = agent["ingress"]
+
+    assert agent["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    assert [port["port"] for port in asked["ports"]] == [metrics["containerPort"]]
+    tcp = [(p["port"], p["endPort"]) for p in others["ports"] if p["protocol"] == "TCP"]
+    assert tcp == [(1, metrics["containerPort"] - 1), (metrics["containerPort"] + 1, 65535)]
+    spark = one(docs, "ConfigMap", "jostler-load-spark")["data"]
+    (driver,) = policies["jostler-load-driver"]["ingress"]
+    for port in driver["ports"]:
+        assert re.search(
+            rf"^spark\.driver\.\S*[pP]ort +{port['port']}$",
+            spark["spark-defaults.conf"],
+            re.MULTILINE,
+        )
+    executors = yaml.safe_load(
+        one(docs, "ConfigMap", "jostler-load-spark")["data"]["executor.yaml"]
+    )
+    (only,) = driver["from"]
+    wanted = only["podSelector"]["matchLabels"]
+    assert wanted.items() <= executors["metadata"]["labels"].items()
