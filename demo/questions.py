@@ -9,7 +9,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import bigquery
 
 from demo.processes import DemoError
-from loader.cli.sql import Answer, AskError, ask
+from loader.bigquery.ask import Answer, AskError, ask
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 

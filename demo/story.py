@@ -20,7 +20,8 @@ from demo.measurements import DATATYPES, measurements
 from demo.processes import DemoError, start_bigquery, start_storage
 from demo.questions import EXAMPLES, Questions, text
 from demo.services import Written
-from loader.cli.sql import Answer, as_table
+from loader.bigquery.ask import Answer
+from loader.cli.sql import as_table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,6 +10,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from loader.cli import extras
 from loader.cli.options import parse
 from loader.errors import LoaderError, UsageError
 
@@ -30,6 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         for problem in exc.problems:
             print(f"  {problem}", file=sys.stderr)
         return WRONG_USE
+    if told := extras.missing(*extras.PACKAGES):
+        print(f"jostler-load: {told}", file=sys.stderr)
+        return SOME_FAILED
     from loader.cli.command import command  # noqa: PLC0415 - see the module's invariant
 
     try:

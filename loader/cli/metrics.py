@@ -32,6 +32,18 @@ TIMEOUT_S = 30.0
 _DATATYPE = ("experiment", "datatype")
 _SUCCESS = "jostler_load_success_timestamp_seconds"
 _SUCCESS_RE = re.compile(rf"^{_SUCCESS} (\S+)$", re.MULTILINE)
+_HELP = {
+    "days": "Days of the last run that were not simply up to date, by what became of them.",
+    "rows": "Rows of the days that the last run loaded, by what became of them.",
+    "sums": "Days of the last run that were loaded and whose rows do not add up.",
+    "found": "Differences of index, bundles and BigQuery that the last comparison found.",
+    "ended": "When the last run ended, in seconds since 1970.",
+    "spent": "How long the last run took, in seconds.",
+    "success": "When the last run ended in which no day failed, in seconds since 1970.",
+    "newest": "The newest day of the last run with this status, in seconds since 1970.",
+    "took": "How long the datatype's days took in the last run, in seconds.",
+    "jobs": "Load jobs of the last run.",
+}
 _GOOD = frozenset({Status.SUCCESS, Status.SKIPPED})
 
 
@@ -64,9 +76,9 @@ def of_load(facts: Facts, last_success_s: float | None) -> CollectorRegistry:
         last_success_s: of an earlier run, for a run that was not well; None leaves it out.
     """
     registry = CollectorRegistry()
-    days = Gauge("jostler_load_days", "Days.", (*_DATATYPE, "status"), registry=registry)
-    rows = Gauge("jostler_load_rows", "Rows.", (*_DATATYPE, "outcome"), registry=registry)
-    differ = Gauge("jostler_load_count_differences", "Sums.", _DATATYPE, registry=registry)
+    days = Gauge("jostler_load_days", _HELP["days"], (*_DATATYPE, "status"), registry=registry)
+    rows = Gauge("jostler_load_rows", _HELP["rows"], (*_DATATYPE, "outcome"), registry=registry)
+    differ = Gauge("jostler_load_count_differences", _HELP["sums"], _DATATYPE, registry=registry)
     by_table: dict[tuple[str, str], list[Outcome]] = {pair: [] for pair in facts.tables}
     for outcome in facts.outcomes:
         by_table.setdefault(_pair(outcome), []).append(outcome)
@@ -78,18 +90,18 @@ def of_load(facts: Facts, last_success_s: float | None) -> CollectorRegistry:
             rows.labels(*pair, name).set(number)
         differ.labels(*pair).set(sum(not _adds_up(outcome) for outcome in outcomes))
     _go_names(facts, by_table, registry)
-    _one(registry, "jostler_load_run_timestamp_seconds", facts.ended_s)
-    _one(registry, "jostler_load_run_seconds", facts.spent_s)
+    _one(registry, "jostler_load_run_timestamp_seconds", _HELP["ended"], facts.ended_s)
+    _one(registry, "jostler_load_run_seconds", _HELP["spent"], facts.spent_s)
     success_s = facts.ended_s if facts.well else last_success_s
     if success_s is not None:
-        _one(registry, _SUCCESS, success_s)
+        _one(registry, _SUCCESS, _HELP["success"], success_s)
     return registry
 
 
 def of_comparison(differences: int) -> CollectorRegistry:
     """Return the metrics of a comparison of index, bundles and BigQuery."""
     registry = CollectorRegistry()
-    differ = Gauge("jostler_load_count_differences", "Differences.", _DATATYPE, registry=registry)
+    differ = Gauge("jostler_load_count_differences", _HELP["found"], _DATATYPE, registry=registry)
     differ.labels("all", "all").set(differences)
     return registry
 
@@ -152,8 +164,8 @@ def _rows(outcomes: Iterable[Outcome]) -> dict[str, int]:
     return sums
 
 
-def _one(registry: CollectorRegistry, name: str, value: float) -> None:
-    Gauge(name, "See docs/loader.md.", registry=registry).set(value)
+def _one(registry: CollectorRegistry, name: str, about: str, value: float) -> None:
+    Gauge(name, about, registry=registry).set(value)
 
 
 def _go_names(
@@ -161,10 +173,12 @@ def _go_names(
 ) -> None:
     """Tell the same in the Go autoloader's words: statuses are OK and error."""
     labels = (*_DATATYPE, "period", "status")
-    dates = Gauge("autoloader_loaded_dates", "Newest day.", labels, registry=registry)
-    spent = Histogram("autoloader_duration", "Seconds.", labels, buckets=BUCKETS, registry=registry)
+    dates = Gauge("autoloader_loaded_dates", _HELP["newest"], labels, registry=registry)
+    spent = Histogram(
+        "autoloader_duration", _HELP["took"], labels, buckets=BUCKETS, registry=registry
+    )
     labels = (*_DATATYPE, "operation", "status")
-    jobs = Total("autoloader_bigquery_operations", "Jobs.", labels, registry=registry)
+    jobs = Total("autoloader_bigquery_operations", _HELP["jobs"], labels, registry=registry)
     for pair, outcomes in by_table.items():
         newest: dict[str, float] = defaultdict(float)
         for outcome in outcomes:

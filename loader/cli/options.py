@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostler.format.bigquery_names import Naming
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 PREFIX = "JOSTLER_LOAD_"
 _T = TypeVar("_T")
+_Enum = TypeVar("_Enum", bound=StrEnum)
 _DATASET_RE = re.compile(r"[A-Za-z0-9_]{1,1024}", re.ASCII)
 _PROJECT_RE = re.compile(r"[a-z0-9.:-]{1,100}", re.ASCII)
 _BUCKET_RE = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}/?|file:///.+", re.ASCII)
@@ -179,7 +181,7 @@ class _Values:
             project=str(project),
             view_project=self._text("view-project") or str(project),
             location=self._text("location"),
-            naming=self._one("naming", Naming) or Naming.MLAB,
+            naming=self._one("naming", _one_of(Naming)) or Naming.MLAB,
             staging=staging.rstrip("/") or (f"{buckets[0]}/loader-staging" if buckets else ""),
             meta_dataset=str(self._one("meta-dataset", _matching(_DATASET_RE, "a dataset name"))),
             max_bad_fraction=self._one("max-bad-fraction", _fraction) or 0.0,
@@ -229,7 +231,7 @@ class _Values:
 
     def _window(self, today: date) -> Window:
         ends = [self._text("start"), self._text("end")]
-        period = self._one("period", Period)
+        period = self._one("period", _one_of(Period))
         told = self._given["period"] or self._environ.get(variable("period"))
         if not any(ends):
             return of_period(period or Period.DAILY, today)
@@ -258,8 +260,20 @@ def _choice(*words: str) -> Callable[[str], str]:
     return _matching(re.compile("|".join(map(re.escape, words))), f"one of {', '.join(words)}")
 
 
+def _one_of(kinds: type[_Enum]) -> Callable[[str], _Enum]:
+    convert = _choice(*kinds)
+    return lambda text: kinds(convert(text))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number") from None
+
+
 def _fraction(text: str) -> float:
-    if not 0 <= float(text) <= 1:
+    if not 0 <= _number(text) <= 1:
         raise ValueError(f"{text!r} is not between 0 and 1")
     return float(text)
 
@@ -271,7 +285,7 @@ def _count(text: str) -> int:
 
 
 def _seconds(text: str) -> float:
-    if not 0 < float(text) < float("inf"):
+    if not 0 < _number(text) < float("inf"):
         raise ValueError(f"{text!r} is not a number of seconds")
     return float(text)
 

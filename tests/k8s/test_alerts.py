@@ -13,9 +13,9 @@ from jostler.cli.command_line import configure, parse_flags
 from jostler.format.bigquery_names import TableName
 from jostler.format.names import REJECTED
 from jostler.schema import REJECTED1_FIELDS, table_schema
+from loader.bigquery.ask import ask, connect
 from loader.bigquery.ledger import Meta
 from loader.bigquery.warehouse import Warehouse, api_schema
-from loader.cli.sql import ask, connect
 from tests.k8s.manifests import K8S, ROOT, run, tool
 from tests.k8s.metrics import FOREIGN, asked_for, documented
 from tests.loader.world import BigQueryServer

@@ -65,6 +65,28 @@ def test_wrong_use(argv: list[str]) -> None:
         parse([*NEEDED, *argv], {}, TODAY)
 
 
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        (
+            ("--period", "weekly"),
+            "--period: 'weekly' is not one of daily, monthly, annually, every",
+        ),
+        (("--naming", "x"), "--naming: 'x' is not one of mlab, third-party"),
+        (("--api", "v3"), "--api: 'v3' is not one of v1, v2, all"),
+        (("--share", "half"), "--share: 'half' is not a number"),
+        (("--patience", "long"), "--patience: 'long' is not a number"),
+    ],
+)
+def test_a_choice_that_is_none_is_told_with_those_there_are(
+    option: tuple[str, str], told: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(["--bucket", "gs://bkt", "--project", "p", *option], {}, TODAY)
+    (problem,) = caught.value.problems
+    assert problem.startswith(told)
+
+
 def test_the_window_may_be_open_on_either_side() -> None:
     window = parse([*NEEDED, "--start", "2026/01/02"], {}, TODAY).window
     assert window == Window(start=date(2026, 1, 2), end=EVERYTHING.end)

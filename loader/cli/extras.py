@@ -1,0 +1,26 @@
+"""Packages that only the extra `loader` brings, for the agent needs none of them.
+
+**Invariant:** nothing is imported here; it is only asked whether it could be.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+PACKAGES = ("google.cloud.bigquery", "pandas", "pyarrow", "pyspark", "xxhash")
+
+
+def missing(*packages: str) -> str:
+    """Say in a sentence what is not installed and how to get it; nothing if all is there."""
+    lacking = [name for name in packages if not _is_there(name)]
+    if not lacking:
+        return ""
+    verb = "is" if len(lacking) == 1 else "are"
+    return f"{', '.join(lacking)} {verb} not installed: pip install 'jostler[loader]'"
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # a package above it is missing
+        return False
