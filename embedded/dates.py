@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from embedded.duck import call, duck
-from embedded.errors import unsupported
+from embedded.errors import ApiError, unsupported
+from embedded.kinds import may_be
+from embedded.timeformats import CALENDAR, CLOCK, elements
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,9 +63,9 @@ def _trunc(kind: str) -> Callable[[exp.Expr], exp.Expr]:
     """Truncate and keep the type (DuckDB gives a TIMESTAMP for a DATE)."""
 
     def rule(node: exp.Expr) -> exp.Expr:
-        if node.args.get("zone"):
-            raise unsupported(f"{node.key.upper()} with a time zone")
         unit = _unit(node, TRUNC_UNITS)
+        if node.args.get("zone"):
+            return _trunc_in_zone(node, unit)
         if unit in {"WEEK", "WEEK(SUNDAY)"}:
             sql = f"CAST(date_trunc('week', :x + INTERVAL 1 DAY) - INTERVAL 1 DAY AS {kind})"
         else:
@@ -72,6 +74,18 @@ def _trunc(kind: str) -> Callable[[exp.Expr], exp.Expr]:
         return duck(sql, x=node.this)
 
     return rule
+
+
+def _trunc_in_zone(node: exp.Expr, unit: str) -> exp.Expr:
+    """Cut an instant where the day begins in a zone."""
+    if unit in WHOLE_UNITS - {"DAY"}:
+        raise unsupported(f"{node.key.upper()} by {unit} in a time zone")
+    if unit in {"WEEK", "WEEK(SUNDAY)"}:
+        cut = "date_trunc('week', timezone(:z, :x) + INTERVAL 1 DAY) - INTERVAL 1 DAY"
+    else:
+        part = "week" if "WEEK" in unit else unit.lower()
+        cut = f"date_trunc('{part}', timezone(:z, :x))"
+    return duck(f"timezone(:z, CAST({cut} AS TIMESTAMP))", x=node.this, z=node.args["zone"])
 
 
 def _extract(node: exp.Expr) -> exp.Expr:
@@ -84,13 +98,19 @@ def _extract(node: exp.Expr) -> exp.Expr:
         return exp.Mod(this=_part(part.lower(), value), expression=FRACTIONS[part].copy())
     if part == "DAYOFWEEK":
         return exp.Paren(this=exp.Add(this=_part("dow", value), expression=exp.Literal.number(1)))
-    if part == "WEEK":
-        sunday = call("strftime", value, exp.Literal.string("%U"))
-        return exp.cast(sunday, exp.DataType.Type.BIGINT)
+    return _extract_week(part, value)
+
+
+def _extract_week(part: str, value: exp.Expr) -> exp.Expr:
+    codes = {"WEEK": "%U", "WEEK(SUNDAY)": "%U", "WEEK(MONDAY)": "%W"}
+    if part in codes:
+        week = call("strftime", value, exp.Literal.string(codes[part]))
+        return exp.cast(week, exp.DataType.Type.BIGINT)
     if part == "ISOWEEK":
         return _part("week", value)
-    if part in {"DATE", "TIME"}:
-        return exp.cast(value.copy(), part)
+    kinds = {"DATE": "DATE", "TIME": "TIME", "DATETIME": "TIMESTAMP"}
+    if part in kinds:
+        return exp.cast(value.copy(), kinds[part], dialect="duckdb")
     raise unsupported(f"EXTRACT of {part}")
 
 
@@ -109,37 +129,47 @@ def _wrapped(sql: str) -> Callable[[exp.Expr], exp.Expr]:
 
 
 def _codes(node: exp.Expr) -> set[str]:
-    """Return the elements of a format, by their letters.
-
-    Raises:
-        ApiError: one of them is not known to mean the same in both.
-    """
+    """Return the elements of a format, by their letters."""
     text = node.args.get("format")
     if not isinstance(text, exp.Literal):
         raise unsupported("A format that is no literal")
-    codes = {pair[1:] for pair in re.findall("%.?", text.name)}
-    if not codes <= FORMAT_CODES:
-        raise unsupported(f"The format {text.name!r}")
-    return codes
+    return {pair[1:] for pair in re.findall("%.?", text.name)}
 
 
 def _format(node: exp.Expr) -> exp.Expr:
     """Format in UTC, or in the zone that is given."""
-    _codes(node)
+    codes = _codes(node)
     zone = node.args.get("zone")
     value = node.this
+    kind = next(iter(may_be(value) or {"TIMESTAMP"}))
+    held = elements(node.args["format"].name) - {"n", "t", "%"}
+    if (kind == "DATE" and held & CLOCK) or (kind == "TIME" and held & CALENDAR):
+        raise ApiError("invalidQuery", f"Invalid format: a {kind} has no {', '.join(sorted(held))}")
+    utc = duck("CAST(:x AS TIMESTAMP)", x=value) if kind != "TIME" else _on_a_day(value)
+    local = utc
     if zone is not None:
-        value = exp.AtTimeZone(this=value.this.copy(), zone=zone.copy())
-    return call("strftime", exp.cast(value.copy(), "TIMESTAMP"), node.args["format"])
+        local = duck("timezone(:z, bq_timestamp(:x))", x=value.this, z=zone)
+    if codes <= FORMAT_CODES:
+        return call("strftime", local, node.args["format"])
+    return call("py_strftime", local, utc, node.args["format"], zone or exp.null())
+
+
+def _on_a_day(value: exp.Expr) -> exp.Expr:
+    return duck("DATE '1970-01-01' + :x", x=value)
 
 
 def _parse(kind: str) -> Callable[[exp.Expr], exp.Expr]:
     """Parse a text whose format names a whole date; BigQuery's defaults are other than DuckDB's."""
 
     def rule(node: exp.Expr) -> exp.Expr:
-        if not _codes(node) >= {"Y", "m", "d"} or node.args.get("zone"):
-            raise unsupported("Parsing by a format without %Y, %m and %d, or with a time zone")
-        return exp.cast(call("strptime", node.this, node.args["format"]), kind)
+        codes = _codes(node)
+        zone = node.args.get("zone")
+        plain = {"Y", "m", "d"} <= codes <= FORMAT_CODES and not zone
+        name = "strptime" if plain else "py_strptime"
+        value: exp.Expr = call(name, node.this, node.args["format"])
+        if zone is not None and not elements(node.args["format"].name) & {"z", "Ez", "s"}:
+            value = duck("timezone(:z, :x)", z=zone, x=value)
+        return exp.cast(value, kind)
 
     return rule
 
@@ -150,10 +180,68 @@ def _from_unix(node: exp.Expr) -> exp.Expr:
     return call(f"bq_timestamp_{names[scale.name if scale else '0']}", node.this)
 
 
+_MONDAY = "date_trunc('week', :x) + INTERVAL 6 DAY"
+_SUNDAY = "date_trunc('week', :x + 1) + INTERVAL 5 DAY"
+_LAST_DAY = {
+    "MONTH": "last_day(:x)",
+    "QUARTER": "last_day(CAST(date_trunc('quarter', :x) + INTERVAL 2 MONTH AS DATE))",
+    "YEAR": "last_day(CAST(date_trunc('year', :x) + INTERVAL 11 MONTH AS DATE))",
+    **dict.fromkeys(("WEEK", "WEEK(SUNDAY)"), f"CAST({_SUNDAY} AS DATE)"),
+    **dict.fromkeys(("ISOWEEK", "WEEK(MONDAY)"), f"CAST({_MONDAY} AS DATE)"),
+}
+LAST_DAYS = frozenset(_LAST_DAY)
+
+
+def _time(node: exp.Expr) -> exp.Expr:
+    """The clock of an instant or a date with time, or a TIME as it is."""
+    kinds = may_be(node.this)
+    if kinds == frozenset({"TIME"}):
+        bare: exp.Expr = node.this
+        return bare.copy()
+    if kinds == frozenset({"STRING"}):
+        return call("bq_time", node.this)
+    return exp.cast(exp.cast(node.this, "TIMESTAMP"), "TIME")
+
+
+def _time_diff(node: exp.Expr) -> exp.Expr:
+    unit = exp.Literal.string(_unit(node, WHOLE_UNITS - {"DAY"}))
+    return call("date_diff", unit, node.expression, node.this)
+
+
+def _time_trunc(node: exp.Expr) -> exp.Expr:
+    unit = _unit(node, WHOLE_UNITS - {"DAY"}).lower()
+    return duck(f"CAST(date_trunc('{unit}', DATE '1970-01-01' + :x) AS TIME)", x=node.this)
+
+
+def _time_moved(sign: str) -> Callable[[exp.Expr], exp.Expr]:
+    def rule(node: exp.Expr) -> exp.Expr:
+        unit = _unit(node, WHOLE_UNITS - {"DAY"})
+        return duck(f"(:x {sign} CAST(:n AS BIGINT) * INTERVAL 1 {unit})",
+                    x=node.this, n=node.expression)  # fmt: skip
+
+    return rule
+
+
+def _time_of(node: exp.Expr) -> exp.Expr:
+    return duck(
+        "make_time(CAST(:h AS BIGINT), CAST(:m AS BIGINT), CAST(:s AS DOUBLE))",
+        h=node.args["hour"], m=node.args["min"], s=node.args["sec"],
+    )  # fmt: skip
+
+
+def _datetime_of(node: exp.Expr) -> exp.Expr:
+    parts = ("year", "month", "day", "hour", "min")
+    whole = [duck("CAST(:x AS BIGINT)", x=node.args[part]) for part in parts]
+    return call("make_timestamp", *whole, duck("CAST(:x AS DOUBLE)", x=node.args["sec"]))
+
+
+def _instants(node: exp.Expr) -> exp.Expr:
+    return call("generate_series", node.args["start"], node.args["end"], node.args["step"])
+
+
 def _last_day(node: exp.Expr) -> exp.Expr:
-    if node.args.get("unit"):
-        raise unsupported("LAST_DAY of another part than MONTH")
-    return call("last_day", node.this)
+    unit = _unit(node, LAST_DAYS) if node.args.get("unit") else "MONTH"
+    return duck(_LAST_DAY[unit], x=node.this)
 
 
 def _current(kind: str) -> Callable[[exp.Expr], exp.Expr]:
@@ -187,7 +275,16 @@ DATES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.ParseDatetime: _parse("TIMESTAMP"),
     exp.UnixToTime: _from_unix,
     exp.LastDay: _last_day,
-    exp.TsOrDsToTime: lambda node: exp.cast(exp.cast(node.this, "TIMESTAMP"), "TIME"),
+    exp.TsOrDsToTime: _time,
+    exp.TimeDiff: _time_diff,
+    exp.TimeTrunc: _time_trunc,
+    exp.TimeAdd: _time_moved("+"),
+    exp.TimeSub: _time_moved("-"),
+    exp.TimeFromParts: _time_of,
+    exp.TimestampFromParts: _datetime_of,
+    exp.GenerateTimestampArray: _instants,
+    exp.ParseTime: _parse("TIME"),
+    exp.DateFromUnixDate: lambda node: duck("DATE '1970-01-01' + CAST(:x AS INTEGER)", x=node.this),
     exp.UnixSeconds: lambda node: call("bq_unix_seconds", node.this),
     exp.UnixMillis: lambda node: call("bq_unix_millis", node.this),
     exp.UnixMicros: lambda node: call("bq_unix_micros", node.this),

@@ -22,6 +22,7 @@ import orjson
 from embedded.datasets import DEFAULT_LOCATION, etag_of, now_ms
 from embedded.errors import ApiError, already_exists, invalid, not_found, unsupported
 from embedded.joblog import end_what_was_cut_short, ended, find, record
+from embedded.messages import told
 from embedded.names import JobRef, new_job
 from embedded.wire import Call, Json, Reply, page
 
@@ -232,9 +233,8 @@ class Jobs:
         except ApiError as exc:
             self._record_failure(job, body, exc)
         except duckdb.Error as exc:
-            said = str(exc).splitlines()[0]
             reason = "invalidQuery" if job.kind == "query" else "invalid"
-            self._record_failure(job, body, ApiError(reason, f"DuckDB: {said}"))
+            self._record_failure(job, body, ApiError(reason, told(str(exc))))
         except Exception as exc:
             self._record_failure(job, body, ApiError("internalError", f"{exc!r}"))
             raise

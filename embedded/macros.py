@@ -8,7 +8,13 @@ It refuses other types: without an overload DuckDB finds no such macro.
 
 from __future__ import annotations
 
+import re
+
+from embedded import arithmetic, comparisons, conversions, functions, texts
+from embedded.conversions import by_type as _by_type
+
 N = "DECIMAL(38,9)"
+OFTEN = 2  # how many times a body may name a parameter before it is worked out once
 NO_DIVISION = "error('division by zero')"
 
 
@@ -18,12 +24,6 @@ def _no(what: str) -> str:
 
 def _is_decimal(name: str) -> str:
     return f"typeof({name}) LIKE 'DECIMAL%'"
-
-
-def _by_type(branches: dict[str, str], otherwise: str) -> str:
-    """Return the CASE over the type of x; DuckDB folds it, so that one branch is left."""
-    whens = " ".join(f"WHEN '{kind}' THEN {value}" for kind, value in branches.items())
-    return f"CASE typeof(x) {whens} ELSE {otherwise} END"
 
 
 # Every branch must bind for every type, so each starts from the text that any type has; and none
@@ -44,8 +44,8 @@ _STRING = {
     # %.15g, or %.17g where that is not exact: exponents from 1e15 on, DuckDB's from 1e16.
     "DOUBLE": (
         f"CASE WHEN isnan({_DOUBLE}) THEN 'NaN' WHEN isinf({_DOUBLE}) THEN {_TEXT} "
-        f"WHEN abs({_DOUBLE}) >= 1e15 THEN {_no('FLOAT64 of 1e15 or more as STRING')} "
-        f"ELSE regexp_replace({_TEXT}, '\\.0$', '') END"
+        f"WHEN CAST(printf('%.15g', {_DOUBLE}) AS DOUBLE) = {_DOUBLE} "
+        f"THEN printf('%.15g', {_DOUBLE}) ELSE printf('%.17g', {_DOUBLE}) END"
     ),
     "TIMESTAMP": _FRACTION.format(f"strftime(TRY_CAST({_TEXT} AS TIMESTAMP), {_SECONDS})"),
     "TIMESTAMP WITH TIME ZONE": (
@@ -58,19 +58,23 @@ _STRING = {
         f"strftime(DATE '2000-01-01' + TRY_CAST({_TEXT} AS TIME), '%H:%M:%S.%f')"
     ),
 }
-_BIGINT = f"TRY_CAST({_TEXT} AS BIGINT)"
-_IS_INT = f"regexp_full_match({_TEXT}, '[+-]?[0-9]+')"
 _IS_BOOL = f"lower({_TEXT}) IN ('true', 'false')"
-_ROUNDED = f"round({_DOUBLE})"  # half away from zero, where DuckDB's CAST rounds to even
 _ANY_DOUBLE = "'DOUBLE' IN (typeof(a), typeof(b))"
-_BOTH_DECIMAL = f"({_is_decimal('a')} AND {_is_decimal('b')})"
 _DECIMAL_DIVISION = (
     f"({_is_decimal('a')} AND typeof(b) <> 'DOUBLE') OR "
     f"({_is_decimal('b')} AND typeof(a) <> 'DOUBLE')"
 )
+_BYTE_PLACE = (
+    "CASE WHEN p = 0 OR -p > octet_length(s) THEN 1 WHEN p < 0 "
+    "THEN 2 * (octet_length(s) + p) + 1 ELSE 2 * p - 1 END"
+)
 _SAME_PLACE = "CASE WHEN p = 0 OR -p > length(s) THEN 1 ELSE p END"
 _SCALAR = (
     "CASE WHEN json_type(j, p) IN ('OBJECT', 'ARRAY', 'NULL') THEN NULL "
+    # A number of a STRING stays as it is written; a JSON has the number itself.
+    "WHEN json_type(j, p) = 'DOUBLE' THEN CASE WHEN typeof(j) = 'JSON' "
+    "THEN bq_string(CAST(json_extract_string(j, p) AS DOUBLE)) "
+    "ELSE py_json_number(CAST(j AS VARCHAR), p) END "
     "ELSE json_extract_string(j, p) END"
 )
 _SCALARS = (
@@ -79,9 +83,8 @@ _SCALARS = (
     "CAST(json_extract(j, p) AS VARCHAR[]) END"
 )
 _TO_JSON = (
-    "CASE WHEN typeof(x) IN ('JSON', 'VARCHAR', 'BIGINT', 'INTEGER', 'BOOLEAN', 'DATE') "
-    "THEN CAST(to_json(x) AS VARCHAR) ELSE error('TO_JSON_STRING of ' || typeof(x) || "
-    "' is not supported by the embedded BigQuery') END"
+    "CASE WHEN x IS NULL THEN 'null' WHEN typeof(x) IN ('VARCHAR', 'INTEGER', 'BOOLEAN', 'DATE') "
+    "THEN CAST(to_json(x) AS VARCHAR) ELSE py_json(typeof(x), CAST(to_json(x) AS VARCHAR), p) END"
 )
 _INSTANT_TEXT = _FRACTION.format(f"strftime(CAST(x AS TIMESTAMP), {_SECONDS})") + " || '+00'"
 
@@ -99,32 +102,16 @@ def _json_as(types: str, value: str, noun: str) -> tuple[str, str]:
 # an overload, so what may stand around one has a single overload and looks at typeof.
 # Conversion rules: "Conversion functions: CAST".
 MACROS: dict[str, list[tuple[str, str]]] = {
+    "bq_safe_string": [
+        (
+            "x",
+            _by_type(
+                {**_STRING, "BLOB": f"TRY(decode(TRY_CAST({_TEXT} AS BLOB)))"},
+                "error('Invalid cast to STRING from ' || typeof(x))",
+            ),
+        )
+    ],
     "bq_string": [("x", _by_type(_STRING, "error('Invalid cast to STRING from ' || typeof(x))"))],
-    "bq_int64": [
-        (
-            "x",
-            _by_type(
-                {
-                    "DOUBLE": f"CAST({_ROUNDED} AS BIGINT)",
-                    "VARCHAR": f"CASE WHEN x IS NULL OR {_IS_INT} AND {_BIGINT} IS NOT NULL "
-                    f"THEN {_BIGINT} ELSE error('Bad int64 value: ' || {_TEXT}) END",
-                },
-                "CAST(x AS BIGINT)",
-            ),
-        )
-    ],
-    "bq_safe_int64": [
-        (
-            "x",
-            _by_type(
-                {
-                    "DOUBLE": f"TRY_CAST({_ROUNDED} AS BIGINT)",
-                    "VARCHAR": f"CASE WHEN {_IS_INT} THEN {_BIGINT} END",
-                },
-                "TRY_CAST(x AS BIGINT)",
-            ),
-        )
-    ],
     "bq_bool": [
         (
             "x",
@@ -152,7 +139,10 @@ MACROS: dict[str, list[tuple[str, str]]] = {
             "a, b",
             (
                 f"CASE WHEN {_DECIMAL_DIVISION} THEN {_no('Division of NUMERIC')} "
-                f"WHEN b = 0 THEN {NO_DIVISION} ELSE a / b END"
+                f"WHEN b = 0 THEN {NO_DIVISION} WHEN isinf(CAST(a AS DOUBLE) / CAST(b AS DOUBLE)) "
+                "AND NOT isinf(CAST(a AS DOUBLE)) "
+                "THEN error('double overflow: ' || a || ' / ' || b) "
+                "ELSE a / b END"
             ),
         )
     ],
@@ -182,9 +172,6 @@ MACROS: dict[str, list[tuple[str, str]]] = {
                 f"WHEN b = 0 THEN {NO_DIVISION} ELSE a % b END"
             ),
         )
-    ],
-    "bq_mul": [
-        ("a, b", f"CASE WHEN {_BOTH_DECIMAL} THEN {_no('NUMERIC * NUMERIC')} ELSE a * b END")
     ],
     "bq_sub": [
         (
@@ -219,6 +206,15 @@ MACROS: dict[str, list[tuple[str, str]]] = {
             ),
         )
     ],
+    "bq_trunc_to": [
+        (
+            "x, n",
+            (
+                f"CASE WHEN {_is_decimal('x')} THEN {_no('TRUNC of NUMERIC')} "
+                "ELSE trunc(CAST(x AS DOUBLE), CAST(n AS INTEGER)) END"
+            ),
+        )
+    ],
     "bq_sign": [
         ("x BIGINT", "CAST(sign(x) AS BIGINT)"),
         ("x DOUBLE", "CAST(sign(x) AS DOUBLE)"),
@@ -235,6 +231,14 @@ MACROS: dict[str, list[tuple[str, str]]] = {
     "bq_safe_item": [("l, i", "CASE WHEN i >= 0 THEN list_extract(l, i + 1) END")],
     "bq_substr": [
         ("s VARCHAR, p BIGINT", f"substr(s, {_SAME_PLACE})"),
+        ("s BLOB, p BIGINT", f"unhex(substr(hex(s), {_BYTE_PLACE}))"),
+        (
+            "s BLOB, p BIGINT, n BIGINT",
+            (
+                "CASE WHEN n < 0 THEN error('Third argument in SUBSTR() cannot be negative') "
+                f"ELSE unhex(substr(hex(s), {_BYTE_PLACE}, 2 * n)) END"
+            ),
+        ),
         (
             "s VARCHAR, p BIGINT, n BIGINT",
             (
@@ -259,12 +263,27 @@ MACROS: dict[str, list[tuple[str, str]]] = {
     "bq_json_value": [("j, p", _SCALAR)],
     "bq_json_query": [
         ("j JSON, p", "json_extract(j, p)"),
-        ("j VARCHAR, p", "CAST(json_extract(j, p) AS VARCHAR)"),
+        (
+            "j VARCHAR, p",
+            (
+                "CASE WHEN json_type(j, p) = 'NULL' THEN NULL WHEN regexp_matches(j, '[0-9][.eE]') "
+                "THEN py_json_part(j, p) ELSE CAST(json_extract(j, p) AS VARCHAR) END"
+            ),
+        ),
     ],
     "bq_json_query_array": [
         (
             "j JSON, p",
             "CASE WHEN json_type(j, p) = 'ARRAY' THEN CAST(json_extract(j, p) AS JSON[]) END",
+        ),
+        (
+            "j VARCHAR, p",
+            (
+                "CASE WHEN json_type(j, p) = 'ARRAY' THEN list_transform(CAST(CASE WHEN "
+                "regexp_matches(j, '[0-9][.eE]') THEN error('JSON_QUERY_ARRAY of a STRING with "
+                "fractions is not supported by the embedded BigQuery (use PARSE_JSON)') "
+                "ELSE json_extract(j, p) END AS JSON[]), lambda e: CAST(e AS VARCHAR)) END"
+            ),
         ),
     ],
     "bq_json_value_array": [("j, p", _SCALARS)],
@@ -276,7 +295,7 @@ MACROS: dict[str, list[tuple[str, str]]] = {
         ("x TIMESTAMPTZ", _INSTANT_TEXT),
         ("x DATE", "CAST(x AS VARCHAR)"),
     ],
-    "bq_to_json_string": [("x", _TO_JSON)],
+    "bq_to_json_string": [("x, p", _TO_JSON)],
     **{
         f"bq_unix_{unit}": [("t TIMESTAMPTZ", f"CAST(floor(epoch_us(t) / {micros}) AS BIGINT)")]
         for unit, micros in (("seconds", 1_000_000), ("millis", 1_000), ("micros", 1))
@@ -290,8 +309,35 @@ MACROS: dict[str, list[tuple[str, str]]] = {
 
 def statements() -> list[str]:
     """Return the statements that (re)create every macro."""
-    return [
-        f"CREATE OR REPLACE MACRO {name} "
-        + ", ".join(f"({parameters}) AS ({body})" for parameters, body in overloads)
-        for name, overloads in MACROS.items()
-    ]
+    more = {
+        **{name: [("x", body)] for name, body in conversions.BODIES.items()},
+        **{name: [one] for name, one in comparisons.BODIES.items()},
+        **{name: [one] for name, one in arithmetic.BODIES.items()},
+        **{name: [one] for name, one in texts.BODIES.items()},
+        **{name: [one] for name, one in functions.BODIES.items()},
+    }
+    made: list[str] = []
+    for name, overloads in {**more, **MACROS}.items():
+        if len(overloads) == 1:
+            overloads = _once(name, *overloads[0], made)  # noqa: PLW2901
+        bodies = ", ".join(f"({parameters}) AS ({body})" for parameters, body in overloads)
+        made.append(f"CREATE OR REPLACE MACRO {name} {bodies}")
+    return made
+
+
+def _once(name: str, parameters: str, body: str, made: list[str]) -> list[tuple[str, str]]:
+    """Let an argument that the body names often be worked out once.
+
+    DuckDB puts the argument's text wherever the parameter stands, so that calls within calls grow
+    without bound; the parameter of a lambda is a value.
+    """
+    names = [one.split()[0] for one in parameters.split(", ")]
+    if max(len(re.findall(rf"\b{one}\b", body)) for one in names) <= OFTEN:
+        return [(parameters, body)]
+    made.append(f"CREATE OR REPLACE MACRO {name}_of ({', '.join(names)}) AS ({body})")
+    if len(names) == 1:
+        value, inner = f"[{names[0]}]", "_v"
+    else:
+        value = "[{" + ", ".join(f"'{one}': {one}" for one in names) + "}]"
+        inner = ", ".join(f"struct_extract(_v, '{one}')" for one in names)
+    return [(parameters, f"list_transform({value}, lambda _v: {name}_of({inner}))[1]")]

@@ -52,6 +52,7 @@ class Results:
             name = f"results.main.r{self._number}"
         cursor.execute(f"CREATE TABLE {name} AS {sql}")
         _normalise(cursor, name, fields)
+        _check_years(cursor, name, fields)
         found = cursor.execute(f"SELECT count(*) FROM {name}").fetchone()  # noqa: S608 - ours
         total = int(found[0]) if found else 0
         with self._lock:
@@ -111,6 +112,20 @@ def shape(cursor: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, Any]]:
     places = ", ".join(f"c{place}" for place, _ in enumerate(names))
     cursor.execute(f"SELECT * FROM ({sql}) AS _({places}) LIMIT 0")  # noqa: S608 - ours
     return list(zip(names, (kind for _, kind, *_ in cursor.description or ()), strict=True))
+
+
+def _check_years(cursor: duckdb.DuckDBPyConnection, name: str, fields: tuple[Field, ...]) -> None:
+    """Refuse dates after the year 9999, which DuckDB goes on counting."""
+    for field in fields:
+        if field.type in {"DATE", "DATETIME", "TIMESTAMP"} and not field.repeated:
+            column = f"CAST({quoted(field.name)} AS TIMESTAMP)"
+            outside = (
+                f"SELECT CAST({quoted(field.name)} AS VARCHAR) FROM {name} WHERE "  # noqa: S608
+                f"{column} >= TIMESTAMP '10000-01-01' OR {column} < TIMESTAMP '0001-01-01' LIMIT 1"
+            )
+            found = cursor.execute(outside).fetchone()
+            if found:
+                raise invalid(f"{field.type.capitalize()} value out of range: {found[0]}")
 
 
 def _normalise(cursor: duckdb.DuckDBPyConnection, name: str, fields: tuple[Field, ...]) -> None:

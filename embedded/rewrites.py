@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import sqlglot
 from sqlglot import exp
 
+from embedded import arithmetic, comparisons, functions, texts
 from embedded.dates import DATES
 from embedded.duck import call, duck
 from embedded.errors import invalid, unsupported
+from embedded.kinds import META, may_be
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +33,7 @@ def rewritten(tree: exp.Expr, parameters: dict[str, str]) -> exp.Expr:
             rule = RULES.get(type(node))
             after = rule(node) if rule else node
         if after is not node:
+            after.meta[META] = may_be(node)
             if node is tree:
                 tree = after
             else:
@@ -84,13 +87,20 @@ def _cast(node: exp.Expr) -> exp.Expr:
     safe = "safe_" if isinstance(node, exp.TryCast) else ""
     kind = node.args["to"].this
     macros = {
-        exp.DataType.Type.TEXT: "bq_string",
-        exp.DataType.Type.VARCHAR: "bq_string",
+        exp.DataType.Type.TEXT: f"bq_{safe}string",
+        exp.DataType.Type.VARCHAR: f"bq_{safe}string",
         exp.DataType.Type.BIGINT: f"bq_{safe}int64",
         exp.DataType.Type.BOOLEAN: f"bq_{safe}bool",
         exp.DataType.Type.VARBINARY: "bq_bytes",
         exp.DataType.Type.BINARY: "bq_bytes",
+        exp.DataType.Type.DOUBLE: f"bq_{safe}float64",
+        exp.DataType.Type.DATE: f"bq_{safe}date",
+        exp.DataType.Type.TIME: f"bq_{safe}time",
+        exp.DataType.Type.TIMESTAMP: f"bq_{safe}datetime",
+        exp.DataType.Type.TIMESTAMPTZ: f"bq_{safe}timestamp",
     }
+    if str(node.args["to"]) == "DECIMAL(38, 9)":
+        return call(f"bq_{safe}numeric", node.this)
     if isinstance(node.this, exp.Literal) and node.this.is_int:
         return node
     if kind not in macros or isinstance(node.this, exp.Null):
@@ -110,9 +120,9 @@ def _rounding(name: str) -> Callable[[exp.Expr], exp.Expr]:
         places = node.args.get("decimals")
         if places is None:
             return call(f"bq_{name}", node.this)
-        if name != "round":
+        if name not in {"round", "trunc"}:
             raise unsupported(f"{name.upper()} to a number of digits")
-        return call("bq_round_to", node.this, places)
+        return call(f"bq_{name}_to", node.this, places)
 
     return rule
 
@@ -229,12 +239,14 @@ def _struct(node: exp.Expr) -> exp.Expr:
 
 RULES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     **DATES,
+    **arithmetic.RULES,
+    **comparisons.RULES,
+    **texts.RULES,
+    **functions.RULES,
     exp.Literal: _literal,
     exp.DataType: _type,
     exp.Cast: _cast,
     exp.TryCast: _cast,
-    exp.Sub: _macro("bq_sub"),
-    exp.Mul: _macro("bq_mul"),
     exp.Div: _macro("bq_div"),
     exp.SafeDivide: _macro("bq_safe_divide"),
     exp.IntDiv: _macro("bq_intdiv"),
@@ -257,8 +269,6 @@ RULES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Int64: _macro("bq_json_int64"),
     exp.Float64: _macro("bq_json_float64"),
     exp.JSONBool: _macro("bq_json_bool"),
-    exp.String: _macro("bq_json_string"),
-    exp.JSONFormat: lambda node: call("bq_to_json_string", node.this),
     exp.ApproxDistinct: lambda node: exp.Count(this=exp.Distinct(expressions=[node.this])),
     exp.ApproxQuantiles: _approx_quantiles,
     exp.Avg: lambda node: exp.Avg(this=call("bq_no_numeric", node.this)),

@@ -18,6 +18,7 @@ import duckdb
 import orjson
 
 from embedded.macros import statements
+from embedded.scripted import make_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,6 +80,7 @@ class Store:
         shutil.rmtree(self.staging, ignore_errors=True)  # what a killed load left
         self.staging.mkdir()
         self._database.execute(META)
+        make_known(self._database)
         for statement in statements():
             self._database.execute(statement)
         self._database.execute("ATTACH ':memory:' AS results")

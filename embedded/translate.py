@@ -16,8 +16,10 @@ from sqlglot import ErrorLevel, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from embedded.catalog import Table, find_table
+from embedded.coercions import coerce_texts
 from embedded.errors import ApiError, invalid, unsupported
-from embedded.grammar import check
+from embedded.grammar import check, check_names
+from embedded.kinds import annotate
 from embedded.names import DatasetRef, TableRef
 from embedded.outputs import name_outputs, settle_aliases
 from embedded.parameters import PLACE
@@ -25,6 +27,7 @@ from embedded.pipes import without_pipes
 from embedded.pruning import require_filters
 from embedded.results import columns
 from embedded.rewrites import rewritten
+from embedded.signatures import hold
 
 if TYPE_CHECKING:
     import duckdb
@@ -88,17 +91,25 @@ def translate(cursor: duckdb.DuckDBPyConnection, sql: str, context: Context) -> 
         name_outputs(tree)
     for table in tree.find_all(exp.Table):
         resolver.place(table)
-    text = _duckdb(tree, context.parameters)
+    text = _duckdb(tree, context.parameters, resolver.columns())
     return Statement(kind, text, tree, resolver.target(tree))
 
 
-def _duckdb(tree: exp.Expr, parameters: dict[str, str]) -> str:
+def _duckdb(tree: exp.Expr, parameters: dict[str, str], known: list[Field]) -> str:
     """Write a resolved statement for DuckDB.
+
+    Args:
+        tree: the statement.
+        parameters: DuckDB expressions by name or place.
+        known: the columns of the tables that it names.
 
     Raises:
         ApiError: it has a part that cannot be written so that it means the same.
     """
     check(tree)
+    coerce_texts(tree)
+    annotate(tree, known)
+    hold(tree)
     try:
         return rewritten(tree, parameters).sql(
             "duckdb", unsupported_level=ErrorLevel.RAISE, identify=True
@@ -131,6 +142,7 @@ def parsed(sql: str) -> exp.Expr:
 def _numbered(sql: str) -> str:
     """Name positional parameters by their place, which the parsed tree no longer tells."""
     tokens = sqlglot.tokenize(sql, read="bigquery")
+    check_names(tokens)
     places = [token for token in tokens if token.token_type is TokenType.PLACEHOLDER]
     for number, token in reversed(list(enumerate(places, 1))):
         sql = f"{sql[: token.start]}@{PLACE}{number}{sql[token.end + 1 :]}"
@@ -152,7 +164,7 @@ def describe(cursor: duckdb.DuckDBPyConnection, sql: str, project: str) -> tuple
     name_outputs(tree)
     for table in tree.find_all(exp.Table):
         resolver.place(table)
-    return columns(cursor, _duckdb(tree, {}))
+    return columns(cursor, _duckdb(tree, {}, resolver.columns()))
 
 
 class _Resolver:
@@ -226,6 +238,10 @@ class _Resolver:
         node.set("catalog", None)
         node.set("db", exp.to_identifier("data", quoted=True))
         node.set("this", exp.to_identifier(table.body["storage"], quoted=True))
+
+    def columns(self) -> list[Field]:
+        """Return the columns of all tables found so far."""
+        return [field for table in self.tables.values() for field in table.fields]
 
     def target(self, tree: exp.Expr) -> Table | None:
         """Return the table that a statement changes."""

@@ -1,0 +1,199 @@
+"""Values that DuckDB hands to Python as JSON, with their types: written as JSON or as FORMAT wants.
+
+**Invariant:** a value is written as "TO_JSON_STRING" or "FORMAT" says for its GoogleSQL type.
+
+It refuses fractions of a second that the reference does not say how to write.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import cast
+
+EXACT = 2**53  # integers beyond are strings in JSON
+KINDS = {
+    "VARCHAR": "STRING", "BLOB": "BYTES", "BOOLEAN": "BOOL", "DOUBLE": "FLOAT64",
+    "FLOAT": "FLOAT64", "TIMESTAMP WITH TIME ZONE": "TIMESTAMP", "TIMESTAMP": "DATETIME",
+    "DATE": "DATE", "TIME": "TIME", "JSON": "JSON", '"NULL"': "NULL", "INTEGER": "INT64",
+    "BIGINT": "INT64", "HUGEINT": "INT64", "TINYINT": "INT64", "SMALLINT": "INT64",
+    "UINTEGER": "INT64", "UBIGINT": "INT64", "UTINYINT": "INT64", "USMALLINT": "INT64",
+}  # fmt: skip
+_NAME = re.compile(r'"((?:[^"]|"")*)"|([^ "(),]+)')
+_ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A GoogleSQL type: `parts` are a STRUCT's fields, or the one element type of an ARRAY."""
+
+    kind: str
+    parts: tuple[tuple[str, Type], ...] = ()
+
+
+class Number(str):
+    """A number of a JSON text, as it stands there."""
+
+    __slots__ = ()
+
+
+def parsed_type(text: str) -> Type:
+    """Read DuckDB's name of a type.
+
+    Raises:
+        ValueError: BigQuery has no such type.
+    """
+    if text.endswith("[]"):
+        return Type("ARRAY", (("", parsed_type(text[:-2])),))
+    if text.startswith("STRUCT(") and text.endswith(")"):
+        return Type("STRUCT", tuple(_fields(text[7:-1])))
+    if text.startswith("DECIMAL("):
+        return Type("NUMERIC" if int(text[8:-1].split(",")[1]) <= 9 else "BIGNUMERIC")  # noqa: PLR2004
+    if text not in KINDS:
+        raise ValueError(f"A value of type {text} is not supported by the embedded BigQuery")
+    return Type(KINDS[text])
+
+
+def _fields(text: str) -> list[tuple[str, Type]]:
+    fields = []
+    while text:
+        found = _NAME.match(text)
+        assert found is not None
+        name = found[2] if found[1] is None else found[1].replace('""', '"')
+        depth, quoted, at = 0, False, found.end()
+        while at < len(text) and not (text[at] == "," and depth == 0 and not quoted):
+            quoted ^= text[at] == '"'
+            depth += 0 if quoted else (text[at] == "(") - (text[at] == ")")
+            at += 1
+        fields.append((name, parsed_type(text[found.end() : at].strip())))
+        text = text[at + 1 :].lstrip()
+    return fields
+
+
+def loaded(text: str | None) -> object:
+    """Read JSON, keeping numbers as they are written."""
+    if text is None:
+        return None
+    return json.loads(text, parse_int=Number, parse_float=Number)
+
+
+def bytes_of(text: str) -> bytes:
+    r"""Read a BLOB as DuckDB writes it in JSON: `\\xFF` for what is not plain."""
+    return _ESCAPE.sub(lambda m: bytes([int(m[1], 16)]), text.encode())
+
+
+def float_text(text: str) -> str:
+    """Write a FLOAT64 as BigQuery does: 15 digits, or 17 where those do not suffice."""
+    value = float(text)
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    short = f"{value:.15g}"
+    return short if float(short) == value else f"{value:.17g}"
+
+
+def plain_decimal(text: str) -> str:
+    """Write a NUMERIC without trailing zeros."""
+    text = f"{Decimal(text):f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def iso(kind: str, text: str) -> str:
+    """Write an instant, a date with time or a time as JSON does.
+
+    Raises:
+        ValueError: it has a fraction whose number of digits the reference does not tell.
+    """
+    text, dot, fraction = text.removesuffix("+00").partition(".")
+    fraction = fraction.rstrip("0")
+    if len(fraction) not in {0, 3, 6}:
+        raise ValueError(
+            "TO_JSON_STRING of a fraction of a second of other than 3 or 6 digits is not supported "
+            "by the embedded BigQuery"
+        )
+    text = text.replace(" ", "T") + (dot + fraction if fraction else "")
+    return f"{text}Z" if kind == "TIMESTAMP" else text
+
+
+def as_json(kind: Type, value: object) -> object:
+    """Return what `json.dumps` writes as TO_JSON_STRING would; numbers are `Number`s."""
+    if value is None:
+        return None
+    if kind.kind == "ARRAY":
+        return [as_json(kind.parts[0][1], item) for item in cast("list[object]", value)]
+    if kind.kind == "STRUCT":
+        given = cast("dict[str, object]", value)
+        return {name: as_json(inner, given.get(name)) for name, inner in kind.parts}
+    if kind.kind == "JSON" or isinstance(value, bool):
+        return value
+    return _scalar(kind.kind, str(value))
+
+
+def _scalar(kind: str, text: str) -> object:
+    if kind == "INT64":
+        return Number(text) if abs(int(text)) <= EXACT else text
+    if kind == "FLOAT64":
+        value = float(text)
+        if math.isfinite(value):
+            return Number(float_text(text))
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if kind in {"NUMERIC", "BIGNUMERIC"}:
+        return _decimal(text)
+    if kind == "BYTES":
+        return base64.b64encode(bytes_of(text)).decode()
+    return iso(kind, text) if kind in {"TIMESTAMP", "DATETIME", "TIME"} else text
+
+
+def _decimal(text: str) -> object:
+    """A NUMERIC is a number in JSON if a FLOAT64 holds it, else a string."""
+    plain = plain_decimal(text)
+    return Number(plain) if Decimal(float(plain)) == Decimal(plain) or _short(plain) else plain
+
+
+def _short(text: str) -> bool:
+    return len(text.replace("-", "").replace(".", "")) <= 15  # noqa: PLR2004 - digits of a FLOAT64
+
+
+def dumped(value: object, *, pretty: bool = False, level: int = 0) -> str:
+    """Write JSON with numbers as they are."""
+    if isinstance(value, Number):
+        return str(value)
+    if not isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, dict):
+        colon = ": " if pretty else ":"
+        items = [
+            json.dumps(key, ensure_ascii=False) + colon + dumped(v, pretty=pretty, level=level + 1)
+            for key, v in value.items()
+        ]
+        opening, closing = "{", "}"
+    else:
+        items = [dumped(item, pretty=pretty, level=level + 1) for item in value]
+        opening, closing = "[", "]"
+    if not items or not pretty:
+        return opening + ",".join(items) + closing
+    indent = "\n" + "  " * (level + 1)
+    return opening + indent + f",{indent}".join(items) + "\n" + "  " * level + closing
+
+
+def to_json_string(kind: str, text: str | None, pretty: bool) -> str:
+    """TO_JSON_STRING of a value that came as JSON."""
+    return dumped(as_json(parsed_type(kind), loaded(text)), pretty=bool(pretty))
+
+
+def number_text(text: str | None, keys: str) -> str | None:
+    """Return a number of a JSON text as it is written; `keys` are the steps to it, as JSON."""
+    value = loaded(text)
+    for key in json.loads(keys):
+        if isinstance(value, dict):
+            value = value.get(key)
+        elif isinstance(value, list) and isinstance(key, int) and key < len(value):
+            value = value[key]
+        else:
+            return None
+    return str(value) if isinstance(value, Number) else None
