@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from embedded.scalars import Flaw, NumberText, converter
+from embedded.scalars import Flaw, NumberText, converter, integer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from embedded.fields import Field
 
@@ -51,7 +51,10 @@ def _no_constant(text: str) -> object:
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_float=NumberText, parse_constant=_no_constant
+    object_pairs_hook=_object,
+    parse_int=integer,
+    parse_float=NumberText,
+    parse_constant=_no_constant,
 )
 
 
@@ -187,34 +190,51 @@ def _folded(key: str) -> str:
 
 
 def _json_text(value: object) -> object:
-    """Write a JSON column's value with BigQuery's numbers (its own member order is not kept)."""
+    """Write a JSON column's value with BigQuery's numbers (its own member order is not kept).
+
+    Without recursion: 500 levels are legal, and Python's own limit is 1,000 calls.
+    """
+    text: list[str] = []
+    todo: list[tuple[object, int]] = [(value, 1)]  # last first; of depth 0 is what only is copied
+    while todo:
+        part, depth = todo.pop()
+        if depth == 0:
+            text.append(str(part))
+        elif isinstance(part, dict | list):
+            if depth > MAX_JSON_DEPTH:
+                raise Flaw(f"JSON is nested too deep: at most {MAX_JSON_DEPTH} levels")
+            todo += reversed(list(_tokens(part, depth)))
+        else:
+            text.append(_json_scalar(part))
+    return "".join(text)
+
+
+def _tokens(part: dict[str, object] | list[object], depth: int) -> Iterator[tuple[object, int]]:
+    """Yield the parts of a container in their order: marks with depth 0, values with theirs."""
+    if isinstance(part, dict):
+        yield "{", 0
+        for number, (key, item) in enumerate(part.items()):
+            yield f"{',' if number else ''}{json.dumps(key, ensure_ascii=False)}:", 0
+            yield item, depth + 1
+        yield "}", 0
+    else:
+        yield "[", 0
+        for number, item in enumerate(part):
+            yield "," if number else "", 0
+            yield item, depth + 1
+        yield "]", 0
+
+
+def _json_scalar(value: object) -> str:
+    if isinstance(value, NumberText) or (isinstance(value, int) and value not in JSON_INTEGERS):
+        try:
+            value = float(value)
+        except OverflowError as exc:
+            raise Flaw(f"Invalid JSON value: {exc}") from exc
     try:
-        return json.dumps(
-            _plain(value, 1), ensure_ascii=False, allow_nan=False, separators=(",", ":")
-        )
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except ValueError as exc:
         raise Flaw(f"Invalid JSON value: {exc}") from exc
-
-
-def _wide(value: int) -> float:
-    try:
-        return float(value)
-    except OverflowError as exc:
-        raise Flaw(f"Invalid JSON value: {exc}") from exc
-
-
-def _plain(value: object, depth: int) -> object:
-    if isinstance(value, NumberText):
-        return float(value)
-    if isinstance(value, int) and value not in JSON_INTEGERS:
-        return _wide(value)
-    if not isinstance(value, dict | list):
-        return value
-    if depth > MAX_JSON_DEPTH:
-        raise Flaw(f"JSON is nested too deep: at most {MAX_JSON_DEPTH} levels")
-    if isinstance(value, dict):
-        return {key: _plain(item, depth + 1) for key, item in value.items()}
-    return [_plain(item, depth + 1) for item in value]
 
 
 def encoded(row: Mapping[str, object]) -> bytes:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     Converter = Callable[[object, str], object]
 
 INT64 = range(-(2**63), 2**63)
-INTEGER = re.compile(r"-?0*[0-9]{1,19}")
+INTEGER_DIGITS_MAX = 4_000  # Python reads 4,300
+INTEGER = re.compile(r"(-?)0*([0-9]{1,19})")
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?")
@@ -44,13 +45,22 @@ SECONDS = (-62_135_596_800, 253_402_300_799)  # the years 1 to 9999
 WIDE = Context(prec=100, rounding=ROUND_HALF_UP)  # BigQuery rounds half away from zero
 # Whole digits and scale held here.  DuckDB's widest decimal has 38 digits, BIGNUMERIC 76: a value
 # that needs more is refused, never rounded.
+BIGNUMERIC_END = Decimal(2**255).scaleb(-38, WIDE)
 DECIMALS = {"NUMERIC": (29, 9), "BIGNUMERIC": (20, 18)}
 
 
 class NumberText(str):
-    """A JSON number that is no integer, as it was written; FLOAT and NUMERIC read it anew."""
+    """A JSON number that is no integer, or a very long one, as it was written.
+
+    FLOAT and NUMERIC read it anew.
+    """
 
     __slots__ = ()
+
+
+def integer(text: str) -> int | NumberText:
+    """Read an integer; one that no type holds, and that Python may refuse to read, stays text."""
+    return int(text) if len(text) <= INTEGER_DIGITS_MAX else NumberText(text)
 
 
 class Flaw(Exception):  # noqa: N818 - it is data about a row, not a failure of this program
@@ -119,8 +129,8 @@ def _limited(field: Field) -> Converter:
 def _integer(value: object, name: str) -> object:
     if type(value) is int:
         number = value
-    elif type(value) is str and INTEGER.fullmatch(value):
-        number = int(value)
+    elif type(value) is str and (found := INTEGER.fullmatch(value)):
+        number = int(found[1] + found[2])
     else:
         raise _unfit(value, name, "integer")
     if number not in INT64:
@@ -220,14 +230,22 @@ def _epoch(value: object) -> datetime | None:
     if isinstance(value, bool) or not isinstance(value, NumberText | int):
         return None
     first, last = SECONDS
-    if first <= float(value) <= last:
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    if first <= number <= last:
         micros = 1_000_000
-    elif first * 1000 <= float(value) <= last * 1000 + 999:
+    elif first * 1000 <= number <= last * 1000 + 999:
         micros = 1000
     else:
         return None
     try:
-        return EPOCH + timedelta(microseconds=int(Decimal(value) * micros))
+        exact = Decimal(value)
+    except InvalidOperation:  # an exponent of more than 18 digits: nought, as it is in range
+        exact = Decimal(0)
+    try:
+        return EPOCH + timedelta(microseconds=int(exact * micros))
     except OverflowError:
         return None
 
@@ -246,18 +264,29 @@ def _decimal(field: Field) -> Converter:
             raise _unfit(value, name, kind.lower())
         if isinstance(value, str) and not NUMBER.fullmatch(value):
             raise _unfit(value, name, kind.lower())
+        number = _exactly(value)
         try:
-            number = Decimal(value)
             rounded = number.quantize(step, context=WIDE)
-        except InvalidOperation:
-            rounded = limit
-        if abs(rounded) >= limit:
+        except InvalidOperation:  # more digits than any type has
+            rounded = BIGNUMERIC_END
+        size = rounded.copy_abs()  # abs() would round to 28 digits
+        if size >= (BIGNUMERIC_END if exact else limit):
             raise Flaw(f"Invalid {kind} value: {value}. Field: {name}")
-        if exact and rounded != number:
+        if exact and (size >= limit or rounded != number):
             raise Flaw(f"{kind} value {value} is wider than the embedded BigQuery can hold: {name}")
         return f"{rounded:f}"
 
     return convert
+
+
+def _exactly(value: str | int) -> Decimal:
+    """Read a number; Python reads no exponent of more than 18 digits."""
+    try:
+        return Decimal(value)
+    except InvalidOperation:
+        digits, _, exponent = str(value).lower().partition("e")
+        is_nought = exponent.startswith("-") or not digits.strip("-0.")
+        return Decimal(0) if is_nought else Decimal("1e999")
 
 
 PLAIN: dict[str, Converter] = {

@@ -27,7 +27,8 @@ _DAY = (
 )
 _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 # Years far from both ends of the calendar, so that no offset leads out of it.
-_DATETIME = rf"[1-8][0-9]{{3}}-{_DAY}[T ]{_CLOCK}"
+_DATE = rf"[1-8][0-9]{{3}}-{_DAY}"
+_ZONE = r"(?:Z| UTC|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])?"
 
 _NEVER: Any = Annotated[str, Meta(pattern=r"(?!)")]
 _INTEGER: Any = (
@@ -44,7 +45,7 @@ _TIMESTAMP: Any = (
     Annotated[int, Meta(ge=EPOCH_MIN, le=EPOCH_MAX)]
     | Annotated[
         str,
-        Meta(pattern=rf"\A{_DATETIME}(?:\.[0-9]+)?(?:Z| UTC|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])?\Z"),
+        Meta(pattern=rf"\A{_DATE}[T ]{_CLOCK}(?:\.[0-9]+)?{_ZONE}\Z"),
     ]
 )
 _TYPES: dict[str, Any] = {
@@ -54,7 +55,7 @@ _TYPES: dict[str, Any] = {
     "TIMESTAMP": _TIMESTAMP,
     "DATE": date,
     "TIME": Annotated[str, Meta(pattern=rf"\A{_CLOCK}(?:\.[0-9]{{1,6}})?\Z")],
-    "DATETIME": Annotated[str, Meta(pattern=rf"\A{_DATETIME}(?:\.[0-9]{{1,6}})?\Z")],
+    "DATETIME": Annotated[str, Meta(pattern=rf"\A{_DATE} {_CLOCK}(?:\.[0-9]{{1,6}})?\Z")],
     # Not Any: that would let null in as the element of an array.
     "JSON": bool | int | float | str | list | dict,
     NULL: None,

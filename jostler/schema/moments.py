@@ -21,7 +21,7 @@ _TIMESTAMP_RE = re.compile(
     r"(?P<clock>[0-9]{2}:[0-9]{2}(?P<seconds>:[0-9]{2})?)"
     # Any number of fraction digits after seconds: the docs stop at six, but Go writes nine and
     # M-Lab's tables are loaded from such files.  BigQuery keeps microseconds.
-    r"(?(seconds)(?:\.[0-9]+)?)"
+    r"(?(seconds)(?:\.(?P<fraction>[0-9]+))?)"
     r"(?:Z| UTC|(?P<sign>[+-])(?P<hours>[0-9]{1,2})(?::(?P<minutes>[0-5][0-9]))?)?"
 )
 _RANGE_RE = re.compile(r"\[([^,\[\])]+), ?([^,\[\])]+)\)")
@@ -41,40 +41,63 @@ def time_fault(text: str) -> Reason | None:
 
 
 def datetime_fault(text: str) -> Reason | None:
-    """Judge a DATETIME: a DATE, `T` or a space, a TIME; no zone."""
+    """Judge a DATETIME: a DATE, a space, a TIME; no zone.
+
+    [?] Not `T` between them: the page on loading JSON has the space alone.
+    """
     day, separator, clock = text[:10], text[10:11], text[11:]
-    good = separator in {"T", " "} and not date_fault(day) and not time_fault(clock)
+    good = separator == " " and not date_fault(day) and not time_fault(clock)
     return None if good else Reason.BAD_DATETIME
 
 
 def timestamp_fault(text: str) -> Reason | None:
-    """Judge a TIMESTAMP: as a DATETIME, or with slashes, with or without seconds and zone."""
+    """Judge a TIMESTAMP: a date, `T` or a space, a time, with or without seconds and zone."""
+    found = _instant(text)
+    return found if isinstance(found, Reason) else None
+
+
+def range_fault(text: str, element: str) -> Reason | None:
+    """Judge a RANGE: `[start, end)`, each a moment of the element's type or UNBOUNDED.
+
+    The end must be later than the start.
+    """
+    found = _RANGE_RE.fullmatch(text)
+    ends = [_range_end(end, element) for end in found.groups()] if found else [Reason.BAD_RANGE]
+    bounds = [end for end in ends if end is not None]
+    if any(isinstance(end, Reason) for end in bounds):
+        return Reason.BAD_RANGE
+    return Reason.BAD_RANGE if len(bounds) == len(ends) and bounds[0] >= bounds[1] else None
+
+
+def _range_end(text: str, element: str) -> str | Reason | None:
+    """Give an end as a text that sorts by time; None is unbounded."""
+    if text.upper() in _UNBOUNDED:
+        return None
+    if element == "DATE":
+        return date_fault(text) or text
+    if element == "DATETIME":
+        return datetime_fault(text) or f"{text[:19]}.{text[20:]:0<6}"
+    found = _instant(text)
+    return found if isinstance(found, Reason) else f"{found[0].isoformat()}.{found[1]:0<6.6}"
+
+
+def _instant(text: str) -> tuple[datetime, str] | Reason:
+    """Read a TIMESTAMP: its second in UTC and the digits of its fraction."""
     found = _TIMESTAMP_RE.fullmatch(text)
     if not found:
         return Reason.BAD_TIMESTAMP
     day = found["date"].replace("/", "-")
     if not _is_date(day) or not _is_time(found["clock"]):
         return Reason.BAD_TIMESTAMP
-    if not found["sign"]:
-        return None
-    offset = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"] or 0))
+    offset = timedelta(hours=int(found["hours"] or 0), minutes=int(found["minutes"] or 0))
     if offset > _OFFSET_MAX:
         return Reason.BAD_TIMESTAMP
     zone = timezone(-offset if found["sign"] == "-" else offset)
     try:
-        datetime.fromisoformat(f"{day}T{found['clock']}").replace(tzinfo=zone).astimezone(UTC)
+        local = datetime.fromisoformat(f"{day}T{found['clock']}").replace(tzinfo=zone)
+        return local.astimezone(UTC), found["fraction"] or ""
     except OverflowError:
         return Reason.OUT_OF_RANGE
-    return None
-
-
-def range_fault(text: str, element: str) -> Reason | None:
-    """Judge a RANGE: `[start, end)`, each end a moment of the element's type or UNBOUNDED."""
-    found = _RANGE_RE.fullmatch(text)
-    judge = {"DATE": date_fault, "DATETIME": datetime_fault, "TIMESTAMP": timestamp_fault}[element]
-    if found and all(end.upper() in _UNBOUNDED or not judge(end) for end in found.groups()):
-        return None
-    return Reason.BAD_RANGE
 
 
 def _is_date(text: str) -> bool:

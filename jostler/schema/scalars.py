@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from jostler.schema import moments
 from jostler.schema.fields import spelled
 from jostler.schema.flaw import Flaw, Reason, shown
+from jostler.schema.geography import is_geography
 from jostler.schema.stream import Elements, Members, Part, values
 
 if TYPE_CHECKING:
@@ -40,10 +41,6 @@ _BIGNUMERIC_END = Decimal(2**255).scaleb(-38, _EXACT)
 
 _INTEGER_RE = re.compile(r"-?[0-9]+")
 _NUMBER_RE = re.compile(r"-?(?P<digits>[0-9]+(?:\.[0-9]+)?)(?:[eE](?P<exponent>[+-]?[0-9]+))?")
-_WKT_RE = re.compile(
-    r"(?:(?:MULTI)?(?:POINT|LINESTRING|POLYGON)|GEOMETRYCOLLECTION|FULLGLOBE)\b", re.IGNORECASE
-)
-_WKB_RE = re.compile(r"[0-9A-Fa-f]{10,}")
 
 
 def rule(field: Field) -> Rule:
@@ -192,16 +189,13 @@ def _range(value: Part, element: str) -> Flaw | None:
 
 
 def _geography(value: Part) -> Flaw | None:
-    """Take text that looks like WKT, GeoJSON or hexadecimal WKB; [?] no GeoJSON object."""
+    """Take text that is WKT, GeoJSON or hexadecimal WKB; [?] no GeoJSON object."""
     name = "GEOGRAPHY as text"
     if not isinstance(value, str):
         return flaw(Reason.WRONG_TYPE, name, value)
     if found := unclean(value):
         return found
-    text = value.strip()
-    wkb = len(text) % 2 == 0 and _WKB_RE.fullmatch(text)
-    good = wkb or _WKT_RE.match(text) or (text[:1], text[-1:]) == ("{", "}")
-    return None if good else flaw(Reason.BAD_GEOGRAPHY, name, value)
+    return None if is_geography(value) else flaw(Reason.BAD_GEOGRAPHY, name, value)
 
 
 def _json(value: Part) -> Flaw | None:

@@ -23,6 +23,8 @@ TYPES = (
 )
 # Literals at the borders of the rules, as they stand in a file.
 LITERALS = """
+0e99999999999999999999 1e99999999999999999999 1e-99999999999999999999 -0e99999999999999999999
+99999999999999999999999999999 "-99999999999999999999999999999.999999999" 1e28
 0 1 -1 7 1.5 1.0 1e3 -0 -0.0 1E400 1e-400 0.1 9223372036854775807 9223372036854775808
 -9223372036854775808 18446744073709551616 1e28 1e29 99999999999999999999999999999.9999999999
 1534680695 1.534680695e12 -62135596801 253402300800 1e15 NaN Infinity
@@ -40,9 +42,13 @@ null {} [] [1] [null] [[1]] {"a":1} {"a":1,"a":2} {"a":1e400} [{"b":"\\ud800"}]
 """
 
 
+LONG = ["1" * 400, "1" * 5_000, "-" + "1" * 5_000 + ".5", f'"{"0" * 5_000}1"', f'"{"1" * 5_000}"']
+DEEP = ["[" * 500 + "]" * 500, "[" * 501 + "]" * 501, '{"a":' * 500 + "1" + "}" * 500]
+
+
 def literals() -> list[str]:
-    """Split LITERALS at spaces that stand outside of quotes."""
-    found: list[str] = []
+    """Split LITERALS at spaces that stand outside of quotes, and add what is too long to read."""
+    found: list[str] = [*LONG, *DEEP]
     quoted, current = False, ""
     for char in LITERALS + " ":
         if char == '"' and not current.endswith("\\"):
@@ -84,8 +90,8 @@ def test_both_judges_agree_on_every_literal(kind: str, name: str) -> None:
 
     differ = {}
     for text in literals():
-        if (kind, text) == ("BOOLEAN", "-0"):
-            continue  # nobody's document says whether that is 0
+        if (kind, text) in {("BOOLEAN", "-0"), ("DATETIME", '"2022-09-29T12:34:56"')}:
+            continue  # no page says whether that is 0; a `T` is in the pages on SQL alone
         for value in (text, f"[{text}]", f"[{text},{text}]"):
             line = f'{{"{name}":{value}{required}}}'.encode()
             said, flaw = verdict(ours, line), agents.flaw(line)
@@ -221,6 +227,16 @@ def test_what_a_good_value_becomes(kind: str, written: str, stored: object) -> N
     value = judge.row(f'{{"a":{written}}}'.encode())["a"]
     assert value == stored
     assert json.dumps(value) == json.dumps(stored)
+
+
+@pytest.mark.parametrize("number", ["9" * 29, "5" + "0" * 38, "0." + "1" * 19])
+def test_a_bignumeric_that_is_too_wide_for_duckdb_is_called_so(number: str) -> None:
+    """BigQuery takes it, so it is not called invalid."""
+    judge = RowJudge(from_api({"fields": [{"name": "a", "type": "BIGNUMERIC"}]}))
+    assert "wider than the embedded BigQuery can hold" in verdict(
+        judge, f'{{"a":{number}}}'.encode()
+    )
+    assert verdict(judge, b'{"a":5.79e38}').startswith("Invalid BIGNUMERIC value")
 
 
 def test_a_row_is_at_most_100_mb() -> None:

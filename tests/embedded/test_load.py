@@ -543,7 +543,7 @@ EVERY_TYPE: list[tuple[str, str, object, object]] = [
     ("i", "INTEGER", "-9223372036854775808", -(2**63)),
     ("f", "FLOAT", 1e300, 1e300),
     ("nan", "FLOAT", "-Infinity", float("-inf")),
-    ("u", "NUMERIC", "12345678901234567890.123456789", Decimal("12345678901234567890.123456789")),
+    ("u", "NUMERIC", f"{'9' * 29}.999999999", Decimal(f"{'9' * 29}.999999999")),
     ("b", "BIGNUMERIC", "0.000000000000000001", Decimal("0.000000000000000001")),
     ("o", "BOOLEAN", "yes", True),
     ("t", "TIMESTAMP", "0001-01-01 00:00:00", datetime(1, 1, 1, tzinfo=UTC)),

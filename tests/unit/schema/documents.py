@@ -47,6 +47,22 @@ _json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_plain_text, inner, max_size=3),
     max_leaves=6,
 )
+GEOGRAPHIES = [
+    *("POINT(1 2)", " point ( -1.5  2e1 ) ", "LINESTRING(0 0, 1 1,2 -90)", "POINT EMPTY"),
+    *("POLYGON((0 0, 1 0, 1 1, 0 0),(0 0,2 0,2 2,0 0.0))", "MULTIPOINT(1 2, 3 4)", "FULLGLOBE"),
+    *("MULTIPOINT((1 2),(3 4))", "MULTILINESTRING((0 0,1 1),(2 2,3 3))", "LINESTRING EMPTY"),
+    "MULTIPOLYGON(((0 0, 1 0, 1 1, 0 0)),((0 0, 1 0, 1 1, 0 0)))",
+    "GEOMETRYCOLLECTION(POINT(1 2), GEOMETRYCOLLECTION EMPTY,LINESTRING(0 0,1 1))",
+    '{"type":"Point","coordinates":[1,2.5]}',
+    ' { "type": "LineString", "coordinates": [[0,0],[1,1]] }',
+    '{"coordinates":[[[0,0],[1,0],[1,1],[0,0.0]]],"type":"Polygon"}',
+    '{"type":"GeometryCollection","geometries":[{"type":"MultiPoint","coordinates":[[1,2]]}]}',
+    "0101000000000000000000f03f0000000000000040",
+    "00000000013FF00000000000004000000000000000",
+    "010200000002000000" + "00" * 32,
+    "010300000001000000" + "04000000" + "00" * 64,
+    "010700000001000000" + "0101000000" + "00" * 16,
+]
 _decimal = st.decimals(-9999, 9999, places=3).map(str)
 
 GOOD: dict[str, st.SearchStrategy[Any]] = {
@@ -65,9 +81,7 @@ GOOD: dict[str, st.SearchStrategy[Any]] = {
     | st.sampled_from([Literal("1"), Literal("0"), "T", "yes", "N", "TRUE", "f"]),
     "DATE": st.dates().map(str),
     "TIME": st.builds(lambda c, f: c + f, _clock, _fraction),
-    "DATETIME": st.builds(
-        lambda d, s, c, f: f"{d}{s}{c}{f}", st.dates(), st.sampled_from("T "), _clock, _fraction
-    ),
+    "DATETIME": st.builds(lambda d, c, f: f"{d} {c}{f}", st.dates(), _clock, _fraction),
     "TIMESTAMP": st.builds(
         lambda d, s, c, f, z: f"{d}{s}{c}{f}{z}",
         st.dates().filter(lambda d: 1 < d.year < 9999),
@@ -77,7 +91,7 @@ GOOD: dict[str, st.SearchStrategy[Any]] = {
         _zone,
     )
     | st.integers(-62_135_596_800, 253_402_300_799),
-    "GEOGRAPHY": st.sampled_from(["POINT(1 2)", " point(1 2)", '{"type":"Point"}', "01" * 21]),
+    "GEOGRAPHY": st.sampled_from(GEOGRAPHIES),
     "NUMERIC": _decimal | _decimal.map(Literal) | st.sampled_from(["9" * 29, "1e28"]),
     "BIGNUMERIC": _decimal | _decimal.map(Literal) | st.just("5" + "0" * 38),
     "JSON": _json_values.filter(lambda value: value is not None),

@@ -101,6 +101,10 @@ LONG = {
     "brackets": b"[" * 9_000,
     "objects": b"[" + b'{"k":1},' * 99_999 + b"0]",
     "escapes": b'"' + b"\\u0041" * 200_000 + b'"',
+    "points": b'"LINESTRING(' + b"1 2," * 250_000 + b'1 2"',
+    "rings": b'"POLYGON(' + b"(0 0,1 0,1 1,0 0)," * 50_000 + b'"',
+    "collections": b'"' + b"GEOMETRYCOLLECTION(" * 50_000 + b'"',
+    "GeoJSON": b'"{\\"type\\":\\"Polygon\\",\\"coordinates\\":[' + b"[[]]," * 200_000 + b'[]]}"',
 }
 
 

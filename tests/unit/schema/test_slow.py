@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from jostler.schema import Field, Judge, Mode, Reason
+from tests.unit.schema import documents
 
 NINE_DIGITS = '"2020-03-18T00:06:56.613263144Z"'
 
@@ -16,7 +19,7 @@ GOOD = {
     "BOOLEAN": ["true", "1", "0", '"t"', '"No"', '"TRUE"', '"1"'],
     "DATE": ['"2020-02-29"', '"0001-01-01"', '"9999-12-31"'],
     "TIME": ['"23:59:59"', '"00:00:00.123456"'],
-    "DATETIME": ['"2020-02-29T23:59:59.1"', '"2020-02-29 00:00:00"'],
+    "DATETIME": ['"2020-02-29 23:59:59.1"', '"2020-02-29 00:00:00"'],
     "TIMESTAMP": [
         NINE_DIGITS,
         '"2020/03/18 00:06"',
@@ -27,11 +30,33 @@ GOOD = {
         "1534680695",
         "1.534680695e12",
     ],
-    "GEOGRAPHY": ['"POINT(1 2)"', '"{\\"type\\":\\"Point\\"}"', '"0101000000"'],
+    "GEOGRAPHY": [json.dumps(text) for text in documents.GEOGRAPHIES],
     "NUMERIC": ["1", '"-1.5"', "9" * 29, "1e-30", "0e99999999999999999999", "1e-9999999"],
     "BIGNUMERIC": ["5" + "0" * 38, '"0.' + "1" * 60 + '"'],
     "JSON": ['{"a":1,"a":[null]}', "1e300", "18446744073709551615", "[" * 500 + "]" * 500],
 }
+
+NO_GEOGRAPHY = [
+    *("", " ", "here", "POINT", "POINT(1)", "POINT(1 2 3)", "POINT Z(1 2 3)", "POINT(1 2) x"),
+    *("POINT(1 2", "POINT(1 91)", "POINT(1 1e999)", "POINT(x 2)", "POINTS(1 2)", "POINT(1,2)"),
+    *("LINESTRING(1 2)", "POLYGON((0 0,1 0,0 0))", "POLYGON((0 0,1 0,1 1,0 1))", "MULTIPOINT()"),
+    *(
+        "GEOMETRYCOLLECTION()",
+        "GEOMETRYCOLLECTION(POINT(1 2)",
+        "SRID=4326;POINT(1 2)",
+        "FULLGLOBE x",
+    ),
+    *("GEOMETRYCOLLECTION(" * 20 + "POINT(1 2)" + ")" * 20, "POINT(\u0661 2)"),
+    *("{}", "{garbage}", '{"type":"Point"}', '{"type":"Point","coordinates":[1,2,3]}'),
+    *('{"type":"Feature","geometry":null}', '{"type":"Point","coordinates":["1",2]}'),
+    *('{"type":"LineString","coordinates":[[0,0]]}', '{"type":"Point","coordinates":[1,2]}}'),
+    '{"type":"Polygon","coordinates":[[[0,0],[1,0],[1,1],[2,2]]]}',
+    '{"type":["Point"],"coordinates":[1,2]}',
+    *("0101000000", "01" * 21, "0101000000" + "00" * 15, "0101000000" + "00" * 17),
+    *("0101000080" + "00" * 24, "0101000020E6100000" + "00" * 16, "010200000001000000" + "00" * 16),
+    *("01020000000f000000" + "00" * 16, "0107000000ffffffff", "0101000000" + "ff" * 16, "0"),
+    *("0102000000" + "ff" * 4, "010300000001000000" + "03000000" + "00" * 48, "0x01"),
+]
 
 BAD = [
     ("STRING", "{}", Reason.WRONG_TYPE),
@@ -63,6 +88,7 @@ BAD = [
     ("TIME", '"12:00:00.1234567"', Reason.BAD_TIME),
     ("DATETIME", '"2020-02-29T00:00:00Z"', Reason.BAD_DATETIME),
     ("DATETIME", '"2020-02-29"', Reason.BAD_DATETIME),
+    ("DATETIME", '"2020-02-29T00:00:00"', Reason.BAD_DATETIME),
     ("TIMESTAMP", '"2020-02-29"', Reason.BAD_TIMESTAMP),
     ("TIMESTAMP", '"2020-02/29T00:00:00Z"', Reason.BAD_TIMESTAMP),
     ("TIMESTAMP", '"2021-02-29T00:00:00Z"', Reason.BAD_TIMESTAMP),
@@ -72,7 +98,7 @@ BAD = [
     ("TIMESTAMP", '"9999-12-31T23:59:59-01:00"', Reason.OUT_OF_RANGE),
     ("TIMESTAMP", "253402300800000", Reason.OUT_OF_RANGE),
     ("GEOGRAPHY", '{"type":"Point"}', Reason.WRONG_TYPE),
-    ("GEOGRAPHY", '"here"', Reason.BAD_GEOGRAPHY),
+    *(("GEOGRAPHY", json.dumps(text), Reason.BAD_GEOGRAPHY) for text in NO_GEOGRAPHY),
     ("NUMERIC", "1e29", Reason.OUT_OF_RANGE),
     ("NUMERIC", "9" * 29 + ".9999999995", Reason.OUT_OF_RANGE),
     ("NUMERIC", "1e99999999999999999999", Reason.OUT_OF_RANGE),
@@ -101,6 +127,28 @@ def test_a_value_that_does_not_load_is_named(kind: str, literal: str, reason: Re
     assert flaw_of(Field(name="x", type=kind), literal) == (reason, "x")
 
 
+BEFORE, AFTER, UTC_NOON = (
+    "2020-01-01 00:00:00",
+    "2020-01-01 00:00:00.000001",
+    "2020-01-01T12:00:00Z",
+)
+RANGES = [
+    ("DATE", "[2020-01-01, 2020-01-02)", None),
+    ("DATE", "[UNBOUNDED, unbounded)", None),
+    ("DATE", "[2020-01-01, 2020-01-01)", Reason.BAD_RANGE),
+    ("DATE", "[2020-01-02, 2020-01-01)", Reason.BAD_RANGE),
+    ("DATE", "[2020-01-01, )", Reason.BAD_RANGE),
+    ("DATETIME", f"[{BEFORE}, {AFTER})", None),
+    ("DATETIME", f"[{BEFORE}, {BEFORE}.0)", Reason.BAD_RANGE),
+    ("DATETIME", f"[{AFTER}, {BEFORE})", Reason.BAD_RANGE),
+    ("TIMESTAMP", f"[{UTC_NOON}, 2020/01/01 12:30+00)", None),
+    ("TIMESTAMP", f"[{BEFORE}.0000001, {AFTER})", None),
+    ("TIMESTAMP", f"[{UTC_NOON}, 2020-01-01T12:30:00+01:00)", Reason.BAD_RANGE),
+    ("TIMESTAMP", f"[{AFTER}, {AFTER}9)", Reason.BAD_RANGE),
+    ("TIMESTAMP", "[9999-12-31 23:59:59-01:00, UNBOUNDED)", Reason.BAD_RANGE),
+]
+
+
 @pytest.mark.parametrize(
     ("field", "literal", "reason"),
     [
@@ -111,6 +159,10 @@ def test_a_value_that_does_not_load_is_named(kind: str, literal: str, reason: Re
         (Field(name="x", type="NUMERIC", precision=4, scale=2), "99.995", Reason.OUT_OF_RANGE),
         (Field(name="x", type="RANGE", range_element="DATE"), '"[2020-01-01, NULL)"', None),
         (Field(name="x", type="RANGE", range_element="DATE"), '"[1, 2)"', Reason.BAD_RANGE),
+        *(
+            (Field(name="x", type="RANGE", range_element=kind), json.dumps(text), reason)
+            for kind, text, reason in RANGES
+        ),
         (Field(name="x", type="RANGE", range_element="DATE"), '{"start":null}', Reason.WRONG_TYPE),
     ],
 )
