@@ -251,7 +251,7 @@ class Story:
         return [p.name for d in DATATYPES for p in (top / d).rglob("*.json")]
 
     def _journal(self) -> list[Path]:
-        state = self._spool / EXPERIMENT / ".jostler"
+        state = self._spool / f".jostler-{EXPERIMENT}"
         return [*state.glob("*.sealed"), *state.glob("*.stored")]
 
 

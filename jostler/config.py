@@ -66,6 +66,7 @@ class Config:
         place: where in the bucket the experiment's objects lie.
         node: as object names have it; empty in schema mode.
         memory_max: bytes of bundles that may be held at once.
+        old_state_dir: where an earlier version left its journal; None with `-state-dir`.
         memory_raised_from: its default, if that holds no bundle and was raised; else 0.
         overruled: flags given by argument, each with the variable that says otherwise and is not
             obeyed.
@@ -92,6 +93,7 @@ class Config:
     bad_files: BadFiles
     validate: Validate
     state_dir: Path
+    old_state_dir: Path | None
     compression_level: int
     upload_concurrency: int
     memory_max: int

@@ -102,7 +102,7 @@ class Agent:
         self._arrivals = arrivals
         self._stop = stop
         self._abort = abort
-        self._journal = Journal(config.state_dir)
+        self._journal = Journal(config.state_dir, config.old_state_dir)
         self._storages: dict[str, Storage] = {}
         self._storages_lock = threading.Lock()
         self._spool = Confined(str(config.spool))
@@ -219,6 +219,16 @@ class Agent:
             )
         for record in records:
             self._intake.hold(record.paths)
+            if reason := record.foreign(self.config.bucket, self.config.place):
+                log.error(
+                    "journal.foreign",
+                    bundle=str(record.header.name),
+                    reason=reason,
+                    files=len(record.paths),
+                    next="the record and its files are left as they are",
+                    hint="start once with that bucket, or remove the record: its files start anew",
+                )
+                continue
             self._reporter.replayed(record)
             self._put(record)
         if records:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from jostler.agent import tables
+from jostler.bundle import state_dir
 from jostler.errors import AuthError, ConflictError, JostlerError, SchemaError
 from jostler.format.names import OWN_DATATYPES
 from jostler.schema import Relation
@@ -111,6 +112,8 @@ class _Preflight:
 
     def _state_dir(self) -> str:
         there = _existing(self._config.state_dir)
+        if there == self._config.state_dir:
+            state_dir.make(there)
         _try_to_write(there)
         made = (
             "" if there == self._config.state_dir else f", below {there} where the agent makes it"

@@ -6,8 +6,9 @@ from jostler.bundle.commit import Commit
 from jostler.bundle.confined import Confined, NotAFileError
 from jostler.bundle.entry import Entry, FileState
 from jostler.bundle.file import content_hash, read_file
-from jostler.bundle.journal import Journal, Record
+from jostler.bundle.journal import Journal
 from jostler.bundle.open_bundles import OpenBundles, Put, Stamp
+from jostler.bundle.record import Record
 from jostler.bundle.retry import Backoff, Tries
 from jostler.bundle.upload_stats import Fared, Recurring, Trouble, UploadStats
 from jostler.bundle.uploads import Crash, Uploads

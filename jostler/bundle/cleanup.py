@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from jostler.bundle.bundle import Header
     from jostler.bundle.confined import Confined, Directories
     from jostler.bundle.entry import Entry, FileState
-    from jostler.bundle.journal import Journal, Record
+    from jostler.bundle.journal import Journal
+    from jostler.bundle.record import Record
     from jostler.log import EveryMinute
 
 log = Log("jostler.sweep")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from jostler.bundle.bundle import Attempt, Bundle, Header, OpenBundle, index_object
 from jostler.bundle.cleanup import Outcome, Stored
 from jostler.bundle.file import content_hash, read_file
-from jostler.bundle.journal import Journal, Record
+from jostler.bundle.record import Record
 from jostler.bundle.upload_stats import Trouble, UploadStats
 from jostler.errors import ConflictError, JostlerError, TransientError, told
 from jostler.format.names import display
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from jostler.bundle.confined import Confined
     from jostler.bundle.entry import Entry
+    from jostler.bundle.journal import Journal
     from jostler.bundle.retry import Tries
     from jostler.format.row import Rejection
     from jostler.storage import Storage

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jostler.bundle.bundle import Bundle
     from jostler.bundle.cleanup import Outcome, Stored
     from jostler.bundle.commit import Commit
-    from jostler.bundle.journal import Record
+    from jostler.bundle.record import Record
 
 log = Log("jostler.uploads")
 

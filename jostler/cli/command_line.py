@@ -1,7 +1,7 @@
 """The command line: argv and environment become one frozen Config, or a list of all problems.
 
 **Invariant:** no file and no bucket is touched, but for the file that `-mlab-node-name @file`
-names, and that through a function that the caller hands in.
+names, through a function that the caller hands in, and for a look at where the spool lies.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from jostler.bundle import LEVELS, Limits
+from jostler.bundle import LEVELS, Limits, state_dir
 from jostler.cli.flags import Parsed, host_port, parse
 from jostler.cli.options import TABLE, help_text
 from jostler.config import Config, Datatype, Mode
@@ -69,7 +69,8 @@ class _Checks:
         listen = self._listen(mode)
         if self.problems or place is None:
             return None
-        state_dir = value("state-dir") or local_data_dir / place.experiment / ".jostler"
+        given = value("state-dir")
+        usual = state_dir.default(local_data_dir, place.experiment)
         return Config(
             mode=mode,
             bucket=bucket,
@@ -87,7 +88,8 @@ class _Checks:
             flush_timeout_s=value("flush-timeout"),
             bad_files=value("bad-files"),
             validate=value("validate"),
-            state_dir=Path(state_dir),
+            state_dir=Path(given or usual),
+            old_state_dir=None if given else state_dir.earlier(local_data_dir, place.experiment),
             compression_level=value("compression-level"),
             upload_concurrency=value("upload-concurrency"),
             memory_max=max(value("memory-max"), value("bundle-size-max")),

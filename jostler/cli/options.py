@@ -168,7 +168,7 @@ TABLE = (
         name="state-dir",
         read=lambda text: directory(text) if text else "",
         default="",
-        help="directory of the journal (default <local-data-dir>/<experiment>/.jostler)",
+        help="directory of the journal (default <local-data-dir>/.jostler-<experiment>)",
     ),
     Flag(
         name="compression-level",

@@ -19,6 +19,7 @@ from jostler.agent.why.journal import locked_by
 from jostler.agent.why.spool import Doer, Setting
 from jostler.archive import bigquery
 from jostler.archive import lookup as archive
+from jostler.bundle import state_dir
 from jostler.cli import why_agent as client
 from jostler.cli.flags import parse, usage
 from jostler.cli.why_options import ABOUT, FLAGS
@@ -162,7 +163,7 @@ def _here(text: str, values: Mapping[str, Any], silent: str) -> tuple[Asked, Ans
         spool=top / experiment,
         datatypes=tuple(values["datatype"]),
         extensions=tuple(values["extensions"] or [".json"]),
-        state_dir=Path(values["state-dir"] or top / experiment / ".jostler"),
+        state_dir=Path(values["state-dir"] or state_dir.default(top, experiment)),
         ages=Ages(values["settle-age"], values["missed-age"]),
     )
     asked = question.parse(text, spool=str(setting.spool), datatypes=setting.datatypes)

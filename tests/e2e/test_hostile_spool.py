@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
+from jostler.bundle import Journal
 from tests.support.agent import RunningAgent, arguments, once
 from tests.support.bucket import assert_all_archived, rows, url_of
 from tests.support.spool import DAY, Spool, document
+from tests.unit.bundle.parts import header, record_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,3 +75,69 @@ def test_a_datatypes_directory_may_be_no_link(tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert f"{directory} is a symbolic link" in done.stderr
+
+
+def test_a_spool_that_is_removed_is_made_again(tmp_path: Path) -> None:
+    """With its state; the bundle that was on its way is finished, and files arrive as before."""
+    spool = Spool(tmp_path / "spool")
+    bucket = url_of(tmp_path / "bucket")
+    with RunningAgent(*arguments(spool, bucket, *QUICK, "-verbose")) as agent:
+        agent.wait_for("agent.started")
+        spool.write("m.json", document(1))
+        agent.wait_for("file.taken")
+        shutil.rmtree(spool.experiment)
+        shutil.rmtree(spool.state_dir)
+        assert agent.wait_for("bundle.stored")["unlinked"] == 1
+        if not any(line["event"] == "spool.made_again" for line in agent.log):
+            agent.wait_for("spool.made_again")
+        assert (spool.experiment / "foo1").is_dir()
+        spool.write("later.json", document(2))
+        agent.wait_for("bundle.stored")
+        assert agent.stop() == 0
+    assert_all_archived(spool, bucket)
+
+
+def test_a_record_for_another_bucket_is_kept_and_not_obeyed(tmp_path: Path) -> None:
+    """Its files wait with it; the others go where the agent's flags say."""
+    spool = Spool(tmp_path / "spool")
+    bucket = url_of(tmp_path / "bucket")
+    journal = Journal(spool.state_dir)
+    with journal.open() or pytest.fail("locked"):
+        journal.write(record_of(1, header(url_of(tmp_path / "foreign"))))
+    spool.write("m0.json", b'{"UUID":"0"}', keep=False)
+    spool.write("other.json", document(1))
+
+    done = once(spool, bucket)
+
+    assert done.returncode == 1
+    assert "journal.foreign" in done.stdout
+    assert spool.left() == [f"{DAY}/m0.json"]
+    assert len(spool.journal()) == 1
+    assert not (tmp_path / "foreign").exists()
+    assert len(rows(bucket, "foo1")) == 1
+
+
+def test_an_agent_that_first_starts_on_a_full_disk_empties_it(tmp_path: Path) -> None:
+    """It has neither directory nor reserve, and whoever fills the disk goes on with it."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("cannot mount")
+    try:
+        spool = Spool(disk / "spool")
+        bucket = url_of(tmp_path / "bucket")
+        spool.originals = tmp_path / "originals"
+        spool.write_many(100, size=5000)
+        with (disk / "ballast").open("ab", buffering=0) as ballast, suppress(OSError):
+            while ballast.write(b"x" * 4096):
+                pass
+
+        done = once(spool, bucket, "-bundle-size-max", "100000")
+
+        assert done.returncode == 0, done.stdout[-2000:]
+        assert spool.left() == []
+        assert_all_archived(spool, bucket)
+        assert "journal.full" in done.stdout
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)

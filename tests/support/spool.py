@@ -68,7 +68,7 @@ class Spool:
 
     @property
     def state_dir(self) -> Path:
-        return self.experiment / ".jostler"
+        return self.root / f".jostler-{EXPERIMENT}"
 
     def schema_file(self, datatype: str) -> Path:
         return self.root / "datatypes" / f"{datatype}.json"

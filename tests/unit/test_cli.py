@@ -39,7 +39,7 @@ def test_a_small_command_line_gets_the_defaults() -> None:
     assert config.extensions == (".json",)
     assert (config.missed_age_s, config.missed_interval_s) == (3 * 3600, 1800)
     assert config.memory_max == 64 * 1024 * 1024
-    assert config.state_dir == Path("/var/spool/exp/.jostler")
+    assert config.state_dir == Path("/var/spool/.jostler-exp")
     assert config.datatypes[0].schema_file == Path("/var/spool/datatypes/foo1.json")
     assert config.bad_files is BadFiles.UPLOAD
     assert config.listen == ("localhost", 9990)  # names and paths are shown to this machine alone

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from jostler.agent.why.spool import instant
-from jostler.bundle.journal import SEALED, STORED, Journal, Record
+from jostler.bundle.journal import SEALED, STORED, Journal
 from jostler.why.finding import Finding, Looked, State, Value
 from jostler.words import rfc3339
 
 if TYPE_CHECKING:
     from jostler.bundle import Entry, Rejection
+    from jostler.bundle.record import Record
     from jostler.format.blocks import Block
     from jostler.why.asked import Asked
 
@@ -48,10 +49,10 @@ def findings(
         uploads: by name of the data object, what the agent that answers knows; None when no agent
             answers.
     """
+    if not directory.exists():
+        return [], Looked(WHERE, False, f"{directory}: there is no such directory")
     try:
         records, unreadable = Journal(directory).load()
-    except FileNotFoundError:
-        return [], Looked(WHERE, False, f"{directory}: there is no such directory")
     except OSError as exc:
         return [], Looked(WHERE, False, f"{directory}: {exc.strerror}")
     unreadable = [(path, why) for path, why in unreadable if path.exists()]
