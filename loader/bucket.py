@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from loader.errors import BucketError, MissingError
+from loader.errors import BucketError, MissingError, NoBucketError
 
 # The client asks for the bucket's metadata on a thread of its own although nobody traces.
 os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
@@ -101,6 +101,8 @@ class DirectoryBucket:
 
     def list(self, prefix: str, start: str = "", end: str = "") -> Iterator[Entry]:
         """Walk the directory that the prefix names; names beginning with a dot are at work."""
+        if not self._root.is_dir():
+            raise NoBucketError(f"{self.url}: there is no such bucket")
         with _translated(f"{self.url}/{prefix}"):
             below = prefix.rpartition("/")[0]
             for path in sorted(self._walk(self._root / below)):
@@ -172,7 +174,7 @@ class GcsBucket:
 
     def list(self, prefix: str, start: str = "", end: str = "") -> Iterator[Entry]:
         """List with only the fields that a fingerprint needs."""
-        with _translated(f"{self.url}/{prefix}"):
+        with self._listing(), _translated(f"{self.url}/{prefix}"):
             blobs = self._client.list_blobs(
                 self._bucket,
                 prefix=prefix,
@@ -185,9 +187,16 @@ class GcsBucket:
             for blob in blobs:
                 yield Entry(blob.name, str(blob.generation), int(blob.size or 0))
 
+    @contextmanager
+    def _listing(self) -> Iterator[None]:
+        try:
+            yield
+        except MissingError as exc:  # a listing may be empty; only a bucket can be missing
+            raise NoBucketError(f"{self.url}: there is no such bucket") from exc
+
     def folders(self, prefix: str) -> tuple[str, ...]:
         """List with a delimiter."""
-        with _translated(f"{self.url}/{prefix}"):
+        with self._listing(), _translated(f"{self.url}/{prefix}"):
             pages = self._client.list_blobs(
                 self._bucket, prefix=prefix, delimiter="/", page_size=PAGE, **self._how
             )

@@ -5,7 +5,8 @@
     LoaderError
     ├── UsageError        wrong options: exit 2 before anything is touched
     ├── BucketError       an object cannot be read or written: its day fails
-    │   └── MissingError  there is no such object, or it is of another generation
+    │   ├── MissingError  there is no such object, or it is of another generation
+    │   └── NoBucketError there is no such bucket
     ├── SchemaError       a datatype's table cannot be had: this datatype fails
     ├── WarehouseError    BigQuery said no: the day fails
     └── RunError          nothing can be done at all: exit 1
@@ -36,6 +37,10 @@ class BucketError(LoaderError):
 
 class MissingError(BucketError):
     """There is no such object at the generation that was listed."""
+
+
+class NoBucketError(BucketError):
+    """There is no bucket of this name."""
 
 
 class SchemaError(LoaderError):

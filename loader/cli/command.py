@@ -111,6 +111,8 @@ def _dry_run(loader: Loader, options: Options, tell: Tell) -> int:
         for r in refusals
     ]
     tell.table(("table", "day", "bundles", "size", "reason"), rows)
+    for what, why in planner.problems:
+        tell.result(f"{what}: {why}")
     total = size(sum(day.size_bytes for day in due))
     tell.result(f"{len(due)} days would be loaded, {total}; nothing was touched")
     return 1 if refusals or planner.problems else 0

@@ -62,6 +62,7 @@ class Options:
     period: str
     force: bool
     accept_deletions: bool
+    allow_empty: bool
     dry_run: bool
     verify_only: bool
 
@@ -89,6 +90,7 @@ HELP: tuple[tuple[str, str, str, str], ...] = (
     ("metrics", "URL", "", "where to leave metrics: file:///DIR/NAME.prom or a push gateway"),
     ("force", "", "false", "load days that are loaded already"),
     ("accept-deletions", "", "false", "load days that lack objects they were loaded from"),
+    ("allow-empty", "", "false", "no bucket, no schema, or none of a given name, is no error"),
     ("dry-run", "", "false", "print the plan and touch nothing"),
     ("verify-only", "", "false", "compare index, bundles and BigQuery; write nothing"),
 )  # fmt: skip
@@ -171,6 +173,7 @@ class _Values:
         metrics = self._text("metrics")
         if metrics and not _METRICS_RE.fullmatch(metrics):
             self.problems.append(f"--metrics: {metrics!r} is neither file:///… nor http(s)://…")
+        self._modes()
         api = self._one("api", _choice("v1", "v2", "all"))
         return Options(
             bucket=buckets,
@@ -193,9 +196,16 @@ class _Values:
             period=self._period(),
             force=bool(self._one("force", _switch)),
             accept_deletions=bool(self._one("accept-deletions", _switch)),
+            allow_empty=bool(self._one("allow-empty", _switch)),
             dry_run=bool(self._one("dry-run", _switch)),
             verify_only=bool(self._one("verify-only", _switch)),
         )
+
+    def _modes(self) -> None:
+        """Refuse switches that say different things: comparing neither plans nor loads."""
+        for other in ("dry-run", "force"):
+            if self._text(other) == self._text("verify-only") == "true":
+                self.problems.append(f"--{other} and --verify-only: only one of them")
 
     def _text(self, name: str) -> str:
         told = self._given[name.replace("-", "_")]

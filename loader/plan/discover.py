@@ -9,6 +9,7 @@ table's label says which of them owns it (see `tables`).
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ from jostler.schema import (
     merged,
     table_schema,
 )
-from loader.errors import BucketError
+from loader.errors import BucketError, NoBucketError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -107,22 +108,31 @@ class Bundle:
 
 @dataclass(slots=True)
 class Found:
-    """What discovering found: tables by name, and problems by what they are about."""
+    """What discovering found.
+
+    Attributes:
+        tables: that are wanted, by name.
+        problems: by what they are about.
+        experiments: all that have a table schema, wanted or not.
+        datatypes: likewise.
+    """
 
     tables: list[Table] = field(default_factory=list)
     problems: list[tuple[str, str]] = field(default_factory=list)
+    experiments: set[str] = field(default_factory=set)
+    datatypes: set[str] = field(default_factory=set)
 
 
 def discover(buckets: Iterable[Bucket], options: Options) -> Found:
     """Find the datatypes of all buckets and the tables that they go to.
 
     Raises:
-        BucketError: a bucket cannot be asked at all.
+        BucketError: a bucket cannot be asked at all, or there is none of this name.
     """
     found = Found()
     by_table: dict[tuple[TableName, str], list[Source]] = defaultdict(list)
     for bucket in buckets:
-        for source in _sources(bucket, options, found.problems):
+        for source in _of_bucket(bucket, options, found):
             name = table_name(options.naming, options.project, source.place, source.datatype)
             by_table[name, source.place.root].append(source)
     wanted: dict[str, set[str]] = defaultdict(set)
@@ -145,7 +155,34 @@ def discover(buckets: Iterable[Bucket], options: Options) -> Found:
             found.tables.append(
                 Table(name=name, view=view, sources=tuple(sources), fields=fields, rivals=rivals)
             )
+    if not options.allow_empty:
+        found.problems += missing("experiment", options.experiment, found.experiments)
+        found.problems += missing("datatype", options.datatype, found.datatypes | {INDEX})
     return found
+
+
+def missing(what: str, wanted: Iterable[str], there: set[str]) -> Iterator[tuple[str, str]]:
+    """Tell which wanted names there are none of, and what they may have been meant to be."""
+    for name in sorted(set(wanted) - there):
+        near = difflib.get_close_matches(name, there, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        yield f"--{what} {name}", f"no table schema of {what} {name}{hint}"
+
+
+def _of_bucket(bucket: Bucket, options: Options, found: Found) -> Iterator[Source]:
+    """Yield what a bucket has; a bucket without any table schema is a problem."""
+    before = len(found.experiments), len(found.problems)
+    try:
+        sources = list(_sources(bucket, options, found))
+    except NoBucketError:
+        if options.allow_empty:
+            return
+        raise
+    nothing = (len(found.experiments), len(found.problems)) == before and not sources
+    if nothing and not found.experiments and not options.allow_empty:
+        folders = " or ".join(f"autoload/{version}/{_TABLES}/" for version in options.api)
+        found.problems.append((bucket.url, f"no table schema below {folders}"))
+    yield from sources
 
 
 def _together(sources: list[Source]) -> Fields | str:
@@ -160,11 +197,13 @@ def _together(sources: list[Source]) -> Fields | str:
     return fields
 
 
-def _sources(bucket: Bucket, options: Options, problems: list[tuple[str, str]]) -> Iterator[Source]:
+def _sources(bucket: Bucket, options: Options, found: Found) -> Iterator[Source]:
     for version in options.api:
         places: set[Place] = set()
         indexed: set[Place] = set()
-        for place, datatype, entry in _schemas(bucket, f"autoload/{version}", problems):
+        for place, datatype, entry in _schemas(bucket, f"autoload/{version}", found.problems):
+            found.experiments.add(place.experiment)
+            found.datatypes.add(datatype)
             if options.experiment and place.experiment not in options.experiment:
                 continue
             places.add(place)
@@ -174,7 +213,7 @@ def _sources(bucket: Bucket, options: Options, problems: list[tuple[str, str]]) 
                 continue
             fields = _fields(bucket, entry, datatype)
             if isinstance(fields, str):
-                problems.append((f"{bucket.url}/{entry}", fields))
+                found.problems.append((f"{bucket.url}/{entry}", fields))
             else:
                 yield Source(bucket=bucket, place=place, datatype=datatype, fields=fields)
         # The Go agent writes index bundles and no schema for them; it is the same everywhere.

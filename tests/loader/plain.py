@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from loader.cli.command import command
 from loader.cli.console import Tell
 from loader.cli.options import parse
+from loader.errors import LoaderError
 from loader.run import Loader
 from loader.spark.wave import Verified
 from tests.loader.world import Ran
@@ -34,7 +35,12 @@ def load(world: World, *more: str) -> Ran:
     out, err = io.StringIO(), io.StringIO()
     tell = Tell(out, err)
     loader = Loader(options, tell, lambda days: [verified(world, day) for day in days])
-    return Ran(command(options, loader, tell), out.getvalue(), err.getvalue())
+    try:
+        code = command(options, loader, tell)
+    except LoaderError as exc:
+        code = 1
+        err.write(f"jostler-load: {exc}\n")
+    return Ran(code, out.getvalue(), err.getvalue())
 
 
 def verified(world: World, day: Day) -> Verified:

@@ -379,13 +379,6 @@ def test_two_buckets_make_one_table_and_none_can_be_forgotten(world: World) -> N
     other.close()
 
 
-def test_an_empty_bucket_is_no_error(world: World) -> None:
-    ran = world.load()
-
-    assert ran.code == 0
-    assert "nothing to do" in ran.out
-
-
 def test_a_plan_is_printed_and_nothing_is_touched(world: World) -> None:
     world.put_schema()
     world.put_bundle([row(1)])

@@ -7,11 +7,13 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from prometheus_client.exposition import generate_latest
 
 from jostler.format.bigquery_names import Naming, subproject, table_name, view_name
 from jostler.format.names import Place
 from jostler.schema import fields_from_api, table_schema, to_json
 from loader.bucket import DirectoryBucket
+from loader.cli import metrics
 from loader.cli.options import parse
 from loader.plan.discover import Bundle, Found, Table, bundles, discover
 from loader.plan.due import Day, Known, Refusal, Status, decide, fingerprint, schema_digest, waves
@@ -292,3 +294,14 @@ def test_a_wave_is_bounded_in_bytes_and_never_empty(tmp_path: Path) -> None:
     ]
     sizes = [[day.size_bytes for day in w] for w in waves(days, most=9, share=1, most_bytes=30)]
     assert sizes == [[10, 20], [30], [40]]
+
+
+def test_each_metric_says_what_it_counts() -> None:
+    facts = metrics.Facts(
+        outcomes=[], tables=[], period="daily", well=True, ended_s=1.0, spent_s=1.0
+    )
+    for registry in (metrics.of_load(facts, None), metrics.of_comparison(0)):
+        told = [
+            line for line in generate_latest(registry).decode().splitlines() if "# HELP" in line
+        ]
+        assert all(len(line.split()) > 7 and "docs/" not in line for line in told)

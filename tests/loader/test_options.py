@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from datetime import date
@@ -85,6 +86,18 @@ def test_a_choice_that_is_none_is_told_with_those_there_are(
         parse(["--bucket", "gs://bkt", "--project", "p", *option], {}, TODAY)
     (problem,) = caught.value.problems
     assert problem.startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (["--dry-run", "--verify-only"], "--dry-run and --verify-only: only one of them"),
+        (["--verify-only", "--force"], "--force and --verify-only: only one of them"),
+    ],
+)
+def test_switches_that_say_different_things_are_refused(argv: list[str], told: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(told)):
+        parse([*NEEDED, *argv], {}, TODAY)
 
 
 def test_the_window_may_be_open_on_either_side() -> None:
