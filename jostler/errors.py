@@ -4,6 +4,7 @@
     ├── ConfigError      wrong use: report every problem, exit 2, touch nothing
     ├── RecordError      this file can never be archived as data: set it aside, count it, go on
     ├── SchemaError      a schema is wrong, or not what the stored one can become: do not start
+    ├── QueryError       BigQuery did not answer a question
     └── StorageError     the bucket did not do what was asked
         ├── TransientError   nothing is known about the object; ask again later
         │   ├── AuthError        credentials or permissions; ask again, but a person must act
@@ -68,6 +69,10 @@ def told(exc: Exception) -> str:
         where = os.path.dirname(str(exc.filename or ""))  # noqa: PTH120 - the path is text
         return f"{where}: {exc.strerror}" if where else exc.strerror
     return str(exc) or type(exc).__name__
+
+
+class QueryError(JostlerError):
+    """BigQuery refused a question, or cannot be asked."""
 
 
 class StorageError(JostlerError):

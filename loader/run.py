@@ -27,7 +27,7 @@ from loader.bigquery.partition_load import Finisher
 from loader.bigquery.record import STARTED, Outcome, Run
 from loader.bigquery.warehouse import Warehouse
 from loader.plan.due import UNKNOWN, Day, Refusal, Status, waves
-from loader.plan.planner import Planner
+from loader.planner import Planner
 from loader.spark.session import session
 from loader.spark.wave import Place, Verified, Wave
 

@@ -1,24 +1,28 @@
 """BigQuery: what tables, rejects and ledger of the loader say of a file.
 
-**Invariant:** the loader's code and the BigQuery client are imported only when somebody asks, for
-the agent's image has neither.
+**Invariant:** the BigQuery client is imported only when somebody asks, for the agent's image has
+none.
 """
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from jostler.errors import QueryError
+from jostler.format.bigquery_names import Naming
 from jostler.why.finding import Finding, Looked, State, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import date
 
+    from jostler.archive.bigquery_tables import FileRows
     from jostler.format.names import Place
     from jostler.why.asked import Asked
-    from loader.bigquery.where import Told
 
 WHERE = "BigQuery"
 PATIENCE_S = 20.0
@@ -43,44 +47,42 @@ def findings(
 ) -> tuple[list[Finding], list[Looked]]:
     """Return what BigQuery says of a file, for each place and each datatype it may have."""
     try:
-        from jostler.format.bigquery_names import Naming  # noqa: PLC0415 - as above
-        from loader.bigquery.where import Account, Sought, find  # noqa: PLC0415 - as above
-        from loader.errors import LoaderError  # noqa: PLC0415 - see the module's invariant
-    except ImportError as exc:
-        why = f"{exc}: install the loader's packages, pip install 'jostler[loader]'"
+        from jostler.archive.bigquery_tables import Sought, TableReader  # noqa: PLC0415 - an extra
+    except ImportError:
+        why = "google-cloud-bigquery is not installed: pip install 'jostler[loader]'"
         return [], [Looked(WHERE, False, why)]
-    account = Account(
-        project=tables.project,
-        location=tables.location,
-        naming=Naming(tables.naming),
-        meta_dataset=tables.meta_dataset,
-        patience_s=PATIENCE_S,
-    )
     found: list[Finding] = []
     looked: list[Looked] = []
-    sought = [(place, datatype) for place in places for datatype in datatypes]
     try:
-        for place, datatype in sought:
-            told = find(
-                Sought(
-                    place=place,
-                    datatype=datatype,
-                    filename=asked.filename or asked.name,
-                    start=min(days),
-                    end=max(days),
-                ),
-                account,
-            )
-            found += _findings(told, datatype)
-            looked.append(Looked(WHERE, True, _summary(told)))
-    except LoaderError as exc:
-        looked.append(Looked(WHERE, False, str(exc)))
+        reader = TableReader(
+            project=tables.project,
+            location=tables.location,
+            naming=Naming(tables.naming),
+            meta_dataset=tables.meta_dataset,
+            patience_s=PATIENCE_S,
+        )
+        with closing(reader):
+            for place, datatype in product(places, datatypes):
+                rows = reader.find(
+                    Sought(
+                        place=place,
+                        datatype=datatype,
+                        filename=asked.filename or asked.name,
+                        start=min(days),
+                        end=max(days),
+                    )
+                )
+                found += _findings(rows, datatype)
+                looked.append(Looked(WHERE, True, _summary(rows)))
+    except QueryError as exc:
+        hint = f" ({exc.hint})" if exc.hint else ""
+        looked.append(Looked(WHERE, False, f"{exc}{hint}"))
     return found, looked
 
 
-def _findings(told: Told, datatype: str) -> list[Finding]:
-    loads = {line["day"]: line for line in told.ledger}
-    found = [_loaded(row, told.table, datatype, loads.get(row["day"])) for row in told.rows]
+def _findings(rows: FileRows, datatype: str) -> list[Finding]:
+    loads = {line["day"]: line for line in rows.ledger}
+    found = [_loaded(row, rows.table, datatype, loads.get(row["day"])) for row in rows.rows]
     found += [
         Finding(
             state=State.REJECTED,
@@ -90,7 +92,7 @@ def _findings(told: Told, datatype: str) -> list[Finding]:
             next="mend the service or the schema; the row's Content has the file's bytes",
             evidence=_facts(row, "object", "day", "reason", "field", "detail"),
         )
-        for row in told.rejected
+        for row in rows.rejected
     ]
     found += [
         Finding(
@@ -101,7 +103,7 @@ def _findings(told: Told, datatype: str) -> list[Finding]:
             next="mend the table's schema or the service; then load the day again with --force",
             evidence=_facts(row, "object", "line", "day", "reason", "field", "detail", "job"),
         )
-        for row in told.refused
+        for row in rows.refused
     ]
     return found
 
@@ -117,16 +119,16 @@ def _loaded(row: dict[str, Any], table: str, datatype: str, load: dict[str, Any]
     )
 
 
-def _summary(told: Told) -> str:
+def _summary(rows: FileRows) -> str:
     """Say what was looked at, and what the ledger tells of the days."""
-    if not told.there:
-        return f"{told.table}: there is no such table"
+    if not rows.there:
+        return f"{rows.table}: there is no such table"
     days = [
         f"{line['day']} {line['status']} at {line['finished']:%Y-%m-%dT%H:%M:%SZ}"
         + (f" ({line['error']})" if line["error"] else "")
-        for line in told.ledger
+        for line in rows.ledger
     ]
-    return f"{told.table}: {'; '.join(days) or 'no load of these days is in the ledger'}"
+    return f"{rows.table}: {'; '.join(days) or 'no load of these days is in the ledger'}"
 
 
 def _facts(row: dict[str, Any], *names: str) -> dict[str, Value]:

@@ -53,6 +53,22 @@ def test_what_is_not_installed_is_told_in_one_line(
     assert line.endswith("pip install 'jostler[loader]'")
 
 
+def test_a_file_can_be_looked_for_without_the_client_of_bigquery(tmp_path: Path) -> None:
+    """`jostler why` says that this one place could not be asked, and why."""
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT.format(names=["google.cloud.bigquery"]))
+    argv = ["jostler", "why", "foo1/2026/01/02/x.json", "-address", "", "-project", "p"]
+    done = subprocess.run(
+        [sys.executable, "-m", *argv, "-experiment", "exp", "-local-data-dir", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{Path.cwd()}"},
+        timeout=60,
+    )
+    assert done.stderr == ""
+    assert "pip install 'jostler[loader]'" in done.stdout
+
+
 def test_each_metric_says_what_it_counts() -> None:
     """In its HELP line, which is all that somebody at a Prometheus sees."""
     facts = metrics.Facts(

@@ -1,0 +1,205 @@
+"""One file in BigQuery: its row, its refusal, and what the ledger says of its day.
+
+**Invariant:** reads only, and never a table without naming days: the partitions of others are not
+paid for.  A table that is not there is an answer, not an error.
+
+The official client is imported here, so whoever has not asked for BigQuery imports no such module.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from google.api_core.exceptions import GoogleAPIError, NotFound
+from google.auth.credentials import AnonymousCredentials
+from google.auth.exceptions import GoogleAuthError
+from google.cloud import bigquery
+from google.cloud.bigquery.retry import DEFAULT_JOB_RETRY, DEFAULT_RETRY
+
+from jostler.errors import QueryError
+from jostler.format.bigquery_names import Naming, TableName, table_name
+from jostler.format.names import REJECTED
+from jostler.storage.causes import cause
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import date
+
+    from jostler.format.names import Place
+
+Json = dict[str, Any]
+TIMEOUT_S = 60.0
+LOADS, REJECTS = "loads", "rejects"
+
+_ROWS_SQL = """\
+SELECT CAST(`date` AS STRING) AS day, archiver.Filename AS filename, archiver.ArchiveURL AS object
+FROM `{table}` WHERE `date` >= '{start}' AND `date` <= '{end}' AND EXISTS
+  (SELECT 1 FROM UNNEST(@tails) AS tail WHERE ENDS_WITH(CONCAT('/', archiver.Filename), tail))"""
+_REJECTED_SQL = """\
+SELECT CAST(`date` AS STRING) AS day, raw.Filename AS filename, archiver.ArchiveURL AS object,
+  raw.TimeAdded AS read, raw.Reason AS reason, raw.Field AS field, raw.Detail AS detail
+FROM `{table}` WHERE `date` >= '{start}' AND `date` <= '{end}'
+AND raw.Datatype IN UNNEST(@datatypes) AND EXISTS
+  (SELECT 1 FROM UNNEST(@tails) AS tail WHERE ENDS_WITH(CONCAT('/', raw.Filename), tail))"""
+_REFUSED_SQL = """\
+SELECT CAST(`date` AS STRING) AS day, Filename AS filename, ArchiveURL AS object, Line AS line,
+  Reason AS reason, Field AS field, Detail AS detail, JobID AS job
+FROM `{table}` WHERE `date` >= '{start}' AND `date` <= '{end}'
+AND `table` IN UNNEST(@tables) AND EXISTS
+  (SELECT 1 FROM UNNEST(@tails) AS tail WHERE ENDS_WITH(CONCAT('/', Filename), tail))"""
+_LEDGER_SQL = """\
+SELECT CAST(`date` AS STRING) AS day, Status AS status, Finished AS finished, JobID AS job,
+  RowsLoaded AS rows_loaded, RowsRejected AS rows_rejected, ErrorText AS error
+FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY `date` ORDER BY Finished DESC) AS nth
+  FROM `{table}` WHERE `date` >= '{start}' AND `date` <= '{end}' AND `table` IN UNNEST(@tables)
+) WHERE nth = 1 ORDER BY day"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sought:
+    """A file to look for.
+
+    Attributes:
+        place: the experiment's.
+        datatype: the file's own.
+        filename: as rows have it, or the end of it from a slash on.
+        start: first day to look at.
+        end: last day to look at.
+    """
+
+    place: Place
+    datatype: str
+    filename: str
+    start: date
+    end: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRows:
+    """The rows about a file; each has `day`, `filename` and `object`.
+
+    Attributes:
+        table: where its row belongs.
+        there: whether there is such a table.
+        rows: of the table.
+        rejected: rows of the table of rejected1: the agent refused the file.
+        refused: rows of rejects: the loader refused the row.
+        ledger: for each day the newest line of the ledger.
+    """
+
+    table: str
+    there: bool
+    rows: list[Json]
+    rejected: list[Json]
+    refused: list[Json]
+    ledger: list[Json]
+
+
+class TableReader:
+    """Reads the tables of one project, with the loader's ledger and rejects.
+
+    Args:
+        project: of the tables, and of the queries.
+        location: of the datasets.
+        naming: of v1 tables.
+        meta_dataset: of ledger and rejects.
+        patience_s: how long a request is tried again.
+
+    Raises:
+        QueryError: there are no credentials.
+    """
+
+    def __init__(
+        self, *, project: str, location: str, naming: Naming, meta_dataset: str, patience_s: float
+    ) -> None:
+        self._project = project
+        self._location = location
+        self._naming = naming
+        self._meta_dataset = meta_dataset
+        self._retry = DEFAULT_RETRY.with_timeout(patience_s)
+        self._job_retry = DEFAULT_JOB_RETRY.with_timeout(patience_s)
+        emulated = bool(os.environ.get("BIGQUERY_EMULATOR_HOST"))
+        with _translated(f"BigQuery of {project}"):
+            self._client = bigquery.Client(
+                project=project,
+                location=location,
+                credentials=AnonymousCredentials() if emulated else None,
+            )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def find(self, sought: Sought) -> FileRows:
+        """Return what the tables have on a file.
+
+        Raises:
+            QueryError: BigQuery cannot be asked.
+        """
+        name = table_name(self._naming, self._project, sought.place, sought.datatype)
+        own = table_name(self._naming, self._project, sought.place, REJECTED)
+        parameters = {
+            "tails": [f"/{sought.filename}"],
+            "datatypes": [sought.datatype],
+            "tables": [str(name)],
+        }
+
+        def rows(table: TableName, sql: str) -> list[Json]:
+            query = sql.format(table=table, start=sought.start, end=sought.end)
+            used = {key: value for key, value in parameters.items() if f"@{key}" in query}
+            return self._rows(query, used) if self._is_there(table) else []
+
+        return FileRows(
+            table=str(name),
+            there=self._is_there(name),
+            rows=rows(name, _ROWS_SQL),
+            rejected=rows(own, _REJECTED_SQL),
+            refused=rows(self._meta(REJECTS), _REFUSED_SQL),
+            ledger=rows(self._meta(LOADS), _LEDGER_SQL),
+        )
+
+    def _meta(self, table: str) -> TableName:
+        dataset = self._meta_dataset
+        return TableName(project=self._project, dataset=dataset, table=table, wanted=dataset)
+
+    def _is_there(self, name: TableName) -> bool:
+        with _translated(f"table {name}"):
+            try:
+                self._client.get_table(str(name), retry=self._retry, timeout=TIMEOUT_S)
+            except NotFound:
+                return False
+        return True
+
+    def _rows(self, sql: str, parameters: dict[str, list[str]]) -> list[Json]:
+        arrays = [
+            bigquery.ArrayQueryParameter(key, "STRING", value) for key, value in parameters.items()
+        ]
+        with _translated("query"):
+            found = self._client.query_and_wait(
+                sql,
+                job_config=bigquery.QueryJobConfig(query_parameters=arrays),
+                location=self._location,
+                api_timeout=TIMEOUT_S,
+                retry=self._retry,
+                job_retry=self._job_retry,
+            )
+            return [dict(row.items()) for row in found]
+
+
+@contextmanager
+def _translated(what: str) -> Iterator[None]:
+    try:
+        yield
+    except GoogleAuthError as exc:
+        hint = "set up Workload Identity or GOOGLE_APPLICATION_CREDENTIALS"
+        raise QueryError(f"{what}: {' '.join(str(exc).split())}", hint=hint) from exc
+    except GoogleAPIError as exc:
+        last = getattr(exc, "cause", None) or exc  # of an error that patience was tried on
+        told = cause(last) if isinstance(last, OSError) else " ".join(str(last).split())[:1000]
+        raise QueryError(f"{what}: {told}") from exc
+    except OSError as exc:  # requests' errors are of this kind
+        raise QueryError(f"{what}: {cause(exc)}", hint="check network and DNS") from exc
