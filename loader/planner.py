@@ -6,7 +6,7 @@ be had is told, put into the ledger, and left out; it stops no other.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -15,7 +15,17 @@ from loader.bigquery import tables
 from loader.bucket import open_bucket
 from loader.errors import BucketError, LoaderError, SchemaError, WarehouseError
 from loader.plan.discover import Table, bundles, discover
-from loader.plan.due import UNKNOWN, Day, Refusal, Status, decide, fingerprint, lost, schema_digest
+from loader.plan.due import (
+    UNKNOWN,
+    Day,
+    Refusal,
+    Status,
+    decide,
+    fingerprint,
+    lost,
+    schema_digest,
+    within,
+)
 from loader.plan.window import EVERYTHING, GIVEN, Window
 
 if TYPE_CHECKING:
@@ -32,6 +42,8 @@ if TYPE_CHECKING:
     from loader.plan.due import DayKey, Known
 
 THREADS = 8
+FEW = 0.1
+"""So small a part of the daily quota of a table is submitted without asking what was before."""
 
 
 class Planner:
@@ -67,6 +79,7 @@ class Planner:
         self._tell = tell
         self._windows: dict[str, Window] = {}
         self._unlisted: set[str] = set()
+        self._postponed: set[str] = set()
         self.problems: list[tuple[str, str]] = []
         self.ready: dict[str, Ready] = {}
         self.known: dict[DayKey, Known] = {}
@@ -204,14 +217,37 @@ class Planner:
         refused = [refusal for refusal in refusals.values() if refusal]
         return [day for day in due if not refusals.get(day.key)], refused
 
+    def within_quota(self, due: list[Day]) -> list[Day]:
+        """Leave out the days beyond what their tables take in 24 hours, and say so."""
+        most = self._options.jobs_per_day
+        count = Counter(str(day.table.name) for day in due)
+        if not due or max(count.values()) <= most * FEW:  # far from it, whatever was before
+            return due
+        since = datetime.now(UTC) - timedelta(days=1)
+        used = self._meta.jobs(count, since) if self._meta.exists() else {}
+        left = {name: max(0, most - used.get(name, 0)) for name in count}
+        now = within(due, left, self._options.window)
+        kept = Counter(str(day.table.name) for day in now)
+        for name in sorted(count):
+            if late := count[name] - kept[name]:
+                why = (
+                    f"{late} of {count[name]} due days wait for a later run: a table takes {most}"
+                    f" load jobs in 24 hours (--jobs-per-day), and has had {used.get(name, 0)}"
+                )
+                self._postponed.add(name)
+                self.problems.append((name, why))
+                self._tell.event("days.postponed", "warning", table=name, days=late, why=why)
+        return now
+
     def has(self, table: Table) -> bool:
         """Say whether the table is there."""
         return str(table.name) in self.ready
 
     def saw_all(self, table: Table) -> bool:
-        """Say whether all days of a table were listed whenever this run listed them."""
+        """Say whether all days of a table were listed, and none was left for a later run."""
         name = str(table.name)
-        return self._windows[name] == EVERYTHING and name not in self._unlisted
+        left = self._unlisted | self._postponed
+        return self._windows[name] == EVERYTHING and name not in left
 
     def listed(self, table: Table) -> list[Day]:
         """List a table's days in its window; none, and a problem told, if that cannot be."""

@@ -97,6 +97,7 @@ class Loader:
             stack.enter_context(self._batches)
             ready = self.planner.prepare(found)
             due, refusals = self.planner.plan(ready, self._options.force)
+            due = self.planner.within_quota(due)
             for _ in range(ROUNDS):
                 for refusal in refusals:
                     outcomes[refusal.day.key] = _refused(refusal)

@@ -18,8 +18,8 @@ from loader.errors import RunError
 from loader.plan.due import DIGEST_BYTES, Known, Loaded, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import date
+    from collections.abc import Iterable, Sequence
+    from datetime import date, datetime
 
     from jostler.schema import Fields
     from loader.bigquery.warehouse import Json, Warehouse
@@ -103,6 +103,10 @@ SELECT `table`, `date`, TableMade, Bundles, Objects FROM (
   FROM `{loads}` WHERE `table` IN UNNEST(@tables) AND Status = 'success'
     AND `date` >= '{start}' AND `date` <= '{end}'
 ) WHERE nth = 1"""
+
+_JOBS_SQL = """\
+SELECT `table`, COUNT(DISTINCT JobID) AS n FROM `{loads}`
+WHERE `table` IN UNNEST(@tables) AND JobID != '' AND Finished > TIMESTAMP '{since}' GROUP BY 1"""
 
 
 class Meta:
@@ -193,6 +197,12 @@ class Meta:
             for row in self._warehouse.rows(sql, tables=tables)
             if row["TableMade"] == made.get(row["table"])
         }
+
+    def jobs(self, tables: Iterable[str], since: datetime) -> dict[str, int]:
+        """Count the load jobs that tables have had since then."""
+        sql = _JOBS_SQL.format(loads=self.name(LOADS), since=since.isoformat())
+        found = self._warehouse.rows(sql, tables=sorted(tables))
+        return {row["table"]: row["n"] for row in found}
 
     def known(self, tables: dict[str, int]) -> dict[tuple[str, date], Known]:
         """Return the newest word on each day of some tables.

@@ -96,6 +96,7 @@ def _dry_run(loader: Loader, options: Options, tell: Tell) -> int:
     """Print which days would be loaded, and why."""
     planner = loader.planner
     due, refusals = planner.plan(planner.look(planner.discover()), options.force)
+    due = planner.within_quota(due)
     rows = [
         (
             str(day.table.name),

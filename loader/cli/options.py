@@ -56,6 +56,7 @@ class Options:
     max_bad_fraction: float
     parallel_days: int
     share: float
+    jobs_per_day: int
     patience_s: float
     master: str
     metrics: str
@@ -85,6 +86,7 @@ HELP: tuple[tuple[str, str, str, str], ...] = (
     ("max-bad-fraction", "0..1", "0.1", "a day with a larger part of bad rows is not replaced"),
     ("parallel-days", "N", "16", "days verified in one Spark job and loaded at the same time"),
     ("share", "0..1", "0.5", "largest part of the parallel days that one experiment may hold"),
+    ("jobs-per-day", "N", "1400", "load jobs of a table in 24 hours; the rest waits"),
     ("patience", "SECONDS", "120", "how long a request to bucket or BigQuery is tried again"),
     ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
     ("metrics", "URL", "", "where to leave metrics: file:///DIR/NAME.prom or a push gateway"),
@@ -188,7 +190,8 @@ class _Values:
             staging=staging.rstrip("/") or (f"{buckets[0]}/loader-staging" if buckets else ""),
             meta_dataset=str(self._one("meta-dataset", _matching(_DATASET_RE, "a dataset name"))),
             max_bad_fraction=self._one("max-bad-fraction", _fraction) or 0.0,
-            parallel_days=self._one("parallel-days", _count) or 1,
+            parallel_days=self._one("parallel-days", _count(1000)) or 1,
+            jobs_per_day=self._one("jobs-per-day", _count(30_000)) or 1,
             share=self._one("share", _fraction) or 0.0,
             patience_s=self._one("patience", _seconds) or 0.0,
             master=self._text("master"),
@@ -288,10 +291,13 @@ def _fraction(text: str) -> float:
     return float(text)
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 1000:  # noqa: PLR2004 - the range itself
-        raise ValueError(f"{text!r} is not a number from 1 to 1000")
-    return int(text)
+def _count(most: int) -> Callable[[str], int]:
+    def convert(text: str) -> int:
+        if not text.isdecimal() or not 1 <= int(text) <= most:
+            raise ValueError(f"{text!r} is not a number from 1 to {most}")
+        return int(text)
+
+    return convert
 
 
 def _seconds(text: str) -> float:

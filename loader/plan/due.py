@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING
 from jostler.schema import to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import date
 
     from jostler.schema import Field, Fields
     from loader.plan.discover import Bundle, Table
+    from loader.plan.window import Window
 
     DayKey = tuple[str, date]
 
@@ -193,6 +194,24 @@ def decide(
         why = f"{known.bad_fraction:.3f} of its rows are bad, and nothing has changed since"
         return Refusal(day=day, status=Status.REJECTED, why=why)
     return replace(day, reason=f"{known.status} before")
+
+
+def within(days: Iterable[Day], left: Mapping[str, int], window: Window) -> list[Day]:
+    """Choose the days that are loaded now: those of the window first, then the oldest.
+
+    Args:
+        days: that are due.
+        left: for each table, how many days it can still take.
+        window: that the operator asked for; a first load looks at more.
+    """
+    taken: Counter[str] = Counter()
+    chosen = []
+    for day in sorted(days, key=lambda day: (day.date not in window, day.date)):
+        name = str(day.table.name)
+        if taken[name] < left.get(name, 0):
+            taken[name] += 1
+            chosen.append(day)
+    return chosen
 
 
 def waves(days: Iterable[Day], *, most: int, share: float, most_bytes: int) -> Iterator[list[Day]]:
