@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from loader.bigquery import tables
 from loader.bigquery.batches import Batches
 from loader.bigquery.ledger import Meta
-from loader.bigquery.partition_load import Finisher
+from loader.bigquery.partition_load import Finisher, job_id
 from loader.bigquery.record import STARTED, Outcome, Run
 from loader.bigquery.warehouse import Warehouse
 from loader.plan.due import UNKNOWN, Day, Refusal, Status, waves
@@ -57,6 +57,9 @@ class Loader:
         options: what to do.
         tell: where to say what was done.
         verify: judges the rows of some days; Spark does it if none is given.
+
+    Attributes:
+        run_id: of the ledger's rows, of the rejects, and of what is staged.
     """
 
     def __init__(self, options: Options, tell: Tell, verify: Verify | None = None) -> None:
@@ -64,24 +67,25 @@ class Loader:
         self._tell = tell
         self._verify = verify
         self._warehouse = Warehouse(options.project, options.location, options.patience_s)
-        run_id = f"{datetime.now(UTC).strftime(STARTED)}-{secrets.token_hex(3)}"
+        self.run_id = f"{datetime.now(UTC).strftime(STARTED)}-{secrets.token_hex(3)}"
         self._run = Run(
-            id=run_id,
+            id=self.run_id,
             host=socket.gethostname(),
             version=_version(),
             max_bad=options.max_bad_fraction,
             patience_s=options.patience_s,
-            place=Place(staging=options.staging, run_id=run_id),
+            place=Place(staging=options.staging, run_id=self.run_id),
         )
         meta = Meta(self._warehouse, options.meta_dataset)
         self._meta = meta
-        self._batches = Batches(self._warehouse, meta, run_id)
+        self._batches = Batches(self._warehouse, meta, self.run_id)
         self.planner = Planner(options, self._warehouse, self._batches, tell, self._run)
         still = self.planner.fingerprint_now
         self._finisher = Finisher(self._warehouse, self._batches, self._run, tell, still)
 
     def close(self) -> None:
-        """Close connections."""
+        """End what is still to be removed from staging, and close connections."""
+        self._finisher.close()
         self._warehouse.close()
 
     def run(self) -> list[Outcome]:
@@ -205,7 +209,7 @@ class Loader:
         """Verify days together; if that fails, each alone, so that it fails the guilty one only."""
         from loader.spark import engine  # noqa: PLC0415 - pyspark, which a run with nothing to do needs not
 
-        wave = Wave.of(days, self._fields(), self._run.place)
+        wave = Wave.of(days, self._fields(), self._run.place, self._job_of)
         total = sum(day.size_bytes for day in days)
         try:
             counted = spark.sparkContext.accumulator(0)
@@ -223,6 +227,10 @@ class Loader:
             told = " ".join(str(exc).split())
             return [Verified(day=days[0], error=f"{type(exc).__name__}: {told[:2000]}")]
         return wave.days
+
+    def _job_of(self, day: Day) -> str:
+        ready = self.planner.ready[str(day.table.name)]
+        return job_id(day, ready, day.attempt + 1)
 
     def _finish_first_loads(self, ready: list[Table], outcomes: dict[DayKey, Outcome]) -> None:
         """Note which new tables have been loaded whole: all days listed, and each ended well."""

@@ -9,17 +9,16 @@ and its row is written once.
 
 from __future__ import annotations
 
+import io
 import json
-import tempfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from loader.bigquery import attempts
 from loader.errors import WarehouseError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import IO, BinaryIO
 
     from loader.bigquery.ledger import Meta
     from loader.bigquery.warehouse import Job, Json, Warehouse
@@ -41,9 +40,8 @@ class Part(Protocol):
         """Day of its rows, YYYY-MM-DD; empty when they have none."""
         ...
 
-    def write(self, out: BinaryIO) -> None:
-        """Write the rows as NDJSON."""
-        ...
+
+_P = TypeVar("_P", bound=Part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +52,34 @@ class Line:
     day: str
     row: Json
 
-    def write(self, out: BinaryIO) -> None:
-        """Write it."""
-        out.write(json.dumps(self.row).encode() + b"\n")
-
 
 @dataclass(frozen=True, slots=True)
 class BadRows:
-    """Bad rows of a day, in a file in which they lack the JobID."""
+    """Bad rows of a day, which executors wrote to staging as NDJSON.
 
-    job: str
-    day: str
-    rows: IO[bytes]
-    size_bytes: int
+    They carry our RunID, and the row of the ledger that counts them has the same: another loader's
+    rows of the same day are others.
 
-    def write(self, out: BinaryIO) -> None:
-        """Write them with the JobID."""
-        self.rows.seek(0)
-        last = b',"JobID":%b}\n' % json.dumps(self.job).encode()
-        out.writelines(line[:-2] + last for line in self.rows)
+    Attributes:
+        uris: of the objects.
+        more: what else a load job is told of them; nothing, unless a manifest names them.
+    """
+
+    uris: list[str]
+    more: Json
+
+    @property
+    def job(self) -> str:
+        """No other run writes them."""
+        return ""
+
+    @property
+    def day(self) -> str:
+        """It is not asked for, as nobody looks whether they are there."""
+        return ""
 
 
-class Table:
+class Table(Generic[_P]):
     """Appends parts to one table, for one thread.
 
     Args:
@@ -92,7 +96,7 @@ class Table:
         self._run = run
         self._free = {run: 1}
 
-    def append(self, run: str, parts: Sequence[Part]) -> None:
+    def append(self, run: str, parts: Sequence[_P]) -> None:
         """Write the parts that are not there yet, in one job, under the next number of a run.
 
         Raises:
@@ -122,16 +126,15 @@ class Table:
             else:
                 attempts.pause(failed)
 
-    def _load(self, parts: Sequence[Part], job_id: str) -> Job:
-        config = {
+    def _load(self, parts: Sequence[_P], job_id: str) -> Job:
+        raise NotImplementedError
+
+    def _config(self) -> Json:
+        return {
             "sourceFormat": "NEWLINE_DELIMITED_JSON",
             "writeDisposition": "WRITE_APPEND",
             "labels": {WRITER_LABEL: self._run},
         }
-        with tempfile.TemporaryFile() as out:
-            for part in parts:
-                part.write(out)
-            return self._warehouse.load_file(self._name, out, job_id, config)[0]
 
     @property
     def _name(self) -> str:
@@ -154,7 +157,7 @@ class Table:
                 free = middle
         return free
 
-    def _absent(self, parts: Sequence[Part]) -> Sequence[Part]:
+    def _absent(self, parts: Sequence[_P]) -> Sequence[_P]:
         """Leave out the parts that another loader has written; a part is there as a whole."""
         jobs = {part.job: part.day for part in parts if part.job}
         if not jobs:
@@ -165,3 +168,22 @@ class Table:
         )
         there = {row["job"] for row in self._warehouse.rows(sql, jobs=sorted(jobs))}
         return [part for part in parts if part.job not in there]
+
+
+class Ledger(Table[Line]):
+    """Appends rows to the ledger."""
+
+    def _load(self, parts: Sequence[Line], job_id: str) -> Job:
+        out = io.BytesIO(b"".join(json.dumps(line.row).encode() + b"\n" for line in parts))
+        return self._warehouse.load_file(self._name, out, job_id, self._config())[0]
+
+
+class Rejects(Table[BadRows]):
+    """Appends bad rows to the rejects."""
+
+    def _load(self, parts: Sequence[BadRows], job_id: str) -> Job:
+        uris = [uri for part in parts for uri in part.uris]
+        config = self._config()
+        for part in parts:
+            config |= part.more
+        return self._warehouse.load_uris(self._name, uris, job_id, config)[0]

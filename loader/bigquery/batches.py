@@ -14,9 +14,9 @@ import time
 from collections import defaultdict
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from loader.bigquery.appends import BadRows, Line, Table
+from loader.bigquery.appends import BadRows, Ledger, Line, Rejects, Table
 from loader.bigquery.ledger import LOADS, REJECT_ROWS
 from loader.errors import WarehouseError
 
@@ -28,13 +28,15 @@ if TYPE_CHECKING:
     from loader.bigquery.ledger import Meta
     from loader.bigquery.warehouse import Json, Warehouse
 
+_P = TypeVar("_P", bound="Part")
 GAP_S = 2.0
 GAP_MAX_S = 60.0
 GAP_STEP = 25
 """So many batches later the gap is longer by GAP_S: 120 in ten minutes, 1,470 in 24 hours."""
 ENTRIES_MAX = 1000
 """In a batch; a load job may change 4,000 partitions ("Quotas and limits")."""
-REJECTS_MAX_BYTES = 256 * 1024 * 1024
+URIS_MAX = 10_000
+"""A load job takes so many URIs ("Quotas and limits"); beyond, they stand in a manifest."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,8 +71,8 @@ class Batches:
     def __init__(self, warehouse: Warehouse, meta: Meta, run: str) -> None:
         self.meta = meta
         self._run = run
-        self._rejects = Table(warehouse, meta, REJECT_ROWS, run)
-        self._loads = Table(warehouse, meta, LOADS, run)
+        self._rejects = Rejects(warehouse, meta, REJECT_ROWS, run)
+        self._loads = Ledger(warehouse, meta, LOADS, run)
         self._changed = threading.Condition()
         self._waiting: list[Entry] = []
         self._busy = self._hurry = self._closing = False
@@ -143,10 +145,8 @@ class Batches:
         for entry in batch:
             by_run[entry.run].append(entry)
         for run, entries in by_run.items():
-            failed = _append(self._rejects, run, {id(e): e.bad for e in entries if e.bad})
-            lines: dict[int, Part] = {
-                id(entry): entry.line for entry in entries if id(entry) not in failed
-            }
+            failed = _append(self._rejects, self._run, {id(e): e.bad for e in entries if e.bad})
+            lines = {id(entry): entry.line for entry in entries if id(entry) not in failed}
             failed |= _append(self._loads, run, lines)
             for entry in entries:
                 if exc := failed.get(id(entry)):
@@ -159,13 +159,16 @@ def _fitting(entries: list[Entry]) -> int:
     """Count the entries that go into one batch: at least one."""
     total = 0
     for count, entry in enumerate(entries[:ENTRIES_MAX]):
-        total += entry.bad.size_bytes if entry.bad else 0
-        if count and total > REJECTS_MAX_BYTES:
+        alone = bool(entry.bad and entry.bad.more)
+        total += len(entry.bad.uris) if entry.bad else 0
+        if count and (alone or total > URIS_MAX):
             return count
+        if alone:
+            return 1
     return min(len(entries), ENTRIES_MAX)
 
 
-def _append(table: Table, run: str, parts: Mapping[int, Part]) -> dict[int, Exception]:
+def _append(table: Table[_P], run: str, parts: Mapping[int, _P]) -> dict[int, Exception]:
     """Append parts; return what went wrong, by the same keys.  A refused part stands alone."""
     if not parts:
         return {}

@@ -51,7 +51,7 @@ PackedBytes   INTEGER   Size of the objects.
 PlainBytes    INTEGER   Size of their lines.
 RowsRead      INTEGER   Lines of all bundles.
 RowsLoaded    INTEGER   Rows that the load job wrote.
-RowsRejected  INTEGER   Rows that are in rejects.
+RowsRejected  INTEGER   Bad rows; they are in rejects, of a refused day the first 1,000.
 RowsRepeated  INTEGER   Rows that were left out because an earlier bundle has the same.
 RowsWithheld  INTEGER   Good rows that could not be loaded because the day failed; 0 after success.
 RowsRenewed   INTEGER   Loaded rows whose Filename another loaded row has with other content.
@@ -78,7 +78,8 @@ Field         STRING    Path of the field at fault; empty when it is the row as 
 Reason        STRING    Short label, to count by.
 Detail        STRING    What was expected and what was found.
 Row           STRING    The row from its beginning, at most 64 KiB.
-JobID         STRING    Attempt that rejected it, as in loads.
+JobID         STRING    Load job of the day as it was planned; its number may have grown since.
+RunID         STRING    The run, as in loads.
 """)
 
 _DAYS_SQL = """\
@@ -87,7 +88,9 @@ SELECT * EXCEPT (nth) FROM (
     AS nth
   FROM `{loads}` WHERE Status IN ('success', 'rejected')
 ) WHERE nth = 1"""
-_REJECTS_SQL = "SELECT * FROM `{reject_rows}` WHERE JobID IN (SELECT JobID FROM `{days}`)"
+_REJECTS_SQL = """\
+SELECT r.* FROM `{reject_rows}` AS r JOIN `{days}` AS d
+  ON r.`table` = d.`table` AND r.`date` = d.`date` AND r.RunID = d.RunID"""
 _STATE_SQL = """\
 SELECT `table`, `date`, Attempt, Status, Fingerprint, Buckets, TableMade, RowsRead, RowsRejected
 FROM (

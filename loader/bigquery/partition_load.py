@@ -11,24 +11,23 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 from loader.bigquery import attempts
 from loader.bigquery.appends import BadRows
+from loader.bigquery.batches import URIS_MAX
 from loader.bigquery.record import STARTED, Outcome, Run, Telling
 from loader.bucket import open_bucket
 from loader.errors import BucketError, WarehouseError
 from loader.plan.due import Status
+from loader.spark.wave import refused_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import IO
 
     from loader.bigquery.attempts import Ended
     from loader.bigquery.batches import Batches
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
     from loader.plan.due import Day, Known
     from loader.spark.wave import Verified
 
-URIS_MAX = 10_000
-"""A load job takes so many URIs ("Quotas and limits"); beyond, they stand in a manifest."""
+CLEANERS = 4
 STALE_S = 2 * 86_400
 _MANIFEST = "FILE_SET_SPEC_TYPE_NEW_LINE_DELIMITED_MANIFEST"
 
@@ -69,6 +67,11 @@ class Finisher:
         self._batches = batches
         self._run = run
         self._tell = tell
+        self._cleaners = ThreadPoolExecutor(CLEANERS, thread_name_prefix="clean")
+
+    def close(self) -> None:
+        """Remove what is still to be removed from staging."""
+        self._cleaners.shutdown()
 
     def finish(
         self, found: Verified, ready: Ready, known: Known, started: datetime
@@ -82,9 +85,9 @@ class Finisher:
         try:
             outcome = self._finish(found, ready, telling)
         except (WarehouseError, BucketError) as exc:
-            outcome = self._failed(telling, type(exc).__name__, str(exc), leave_staged=True)
-        if found.rejects:
-            outcome.add_done_callback(partial(_close, found.rejects))
+            found.staged.clear()  # a job that nobody could ask about may still read it
+            outcome = self._failed(telling, type(exc).__name__, str(exc))
+        outcome.add_done_callback(lambda _: self._cleaners.submit(self._clean, found))
         return outcome
 
     def _finish(self, found: Verified, ready: Ready, telling: Telling) -> Future[Outcome]:
@@ -94,7 +97,7 @@ class Finisher:
         if found.bad_fraction > self._run.max_bad:
             why = f"{found.rejected} of {found.rows} rows are bad, more than {self._run.max_bad:g}"
             # Its rows are this run's alone: another one may refuse the day at the same time.
-            name = f"{job_id(day, ready, day.attempt + 1)}-refused-{self._run.id}"
+            name = refused_id(job_id(day, ready, day.attempt + 1), self._run.id)
             row = telling.row(Status.REJECTED, day.attempt, job=name, why=("TooManyBad", why))
             return self._told(telling, row)
         jobs = DayJobs(self._warehouse, found, ready, self._run, self._meta.label)
@@ -105,7 +108,6 @@ class Finisher:
             still_so=lambda: self._still(day) == day.fingerprint,
             pause=attempts.pause,
         )
-        self._clean(found)
         return self._tell_ended(found, telling, ended)
 
     def _tell_ended(self, found: Verified, telling: Telling, ended: Ended) -> Future[Outcome]:
@@ -133,16 +135,17 @@ class Finisher:
         why: str,
         *,
         attempt: int | None = None,
-        leave_staged: bool = False,
     ) -> Future[Outcome]:
         """Tell of a failure that no load job stands for."""
         attempt = telling.found.day.attempt if attempt is None else attempt
-        if not leave_staged:  # a job that nobody could ask about may still read it
-            self._clean(telling.found)
         return self._told(telling, telling.row(Status.FAILED, attempt, why=(kind, why)))
 
     def _told(self, telling: Telling, row: Json, job: Job | None = None) -> Future[Outcome]:
-        """Tell the ledger; a day of which it cannot be told has failed."""
+        """Tell the ledger; a day of which it cannot be told has failed.
+
+        Raises:
+            BucketError: there are too many objects of bad rows, and they cannot be listed in one.
+        """
         outcome: Future[Outcome] = Future()
         run = job.labels.get(attempts.RUN_LABEL, "") if job else ""
 
@@ -155,11 +158,18 @@ class Finisher:
                 self._tell.event("ledger.not_written", "error", day=day, error=str(exc))
                 outcome.set_result(telling.outcome(row))
             else:
-                failed = self._failed(telling, type(exc).__name__, str(exc), leave_staged=True)
+                telling.found.staged.clear()  # the job that appends bad rows may still read it
+                failed = self._failed(telling, type(exc).__name__, str(exc))
                 failed.add_done_callback(lambda ended: outcome.set_result(ended.result()))
 
-        self._batches.tell(row, run, _bad_rows(telling.found, row)).add_done_callback(done)
+        self._batches.tell(row, run, self._bad_rows(telling.found, row)).add_done_callback(done)
         return outcome
+
+    def _bad_rows(self, found: Verified, row: Json) -> BadRows | None:
+        """Return the bad rows that a row of the ledger counts; one of a failed day counts none."""
+        if not found.rejects or not row["RowsRejected"]:
+            return None
+        return BadRows(*few_uris(self._run, found, found.rejects, "rejects.txt"))
 
     def _clean(self, found: Verified) -> None:
         """Remove what was written for the day, and what runs of days ago left behind."""
@@ -204,14 +214,8 @@ class DayJobs:
         uris = self.found.uris
         if not uris:
             return self.warehouse.load_file(target, io.BytesIO(), name, config)
-        if len(uris) > URIS_MAX:
-            bucket, manifest = self.run.place.of(day, "manifest.txt")
-            content = "".join(f"{uri}\n" for uri in uris).encode()
-            open_bucket(bucket, self.run.patience_s).write(manifest, content)
-            self.found.staged.append((bucket, manifest))
-            uris = [f"{bucket}/{manifest}"]
-            config = {**config, "fileSetSpecType": _MANIFEST}
-        return self.warehouse.load_uris(target, uris, name, config)
+        uris, more = few_uris(self.run, self.found, uris, "manifest.txt")
+        return self.warehouse.load_uris(target, uris, name, config | more)
 
     def look(self, attempt: int) -> Job | None:
         """Wait for a job of this day."""
@@ -229,6 +233,21 @@ class DayJobs:
         if day.forced or job.labels.get(attempts.LEDGER_LABEL) != self.ledger:
             return False
         return bool(job.reason) or self.warehouse.count(day.table.name, day.date) == job.rows
+
+
+def few_uris(run: Run, found: Verified, uris: list[str], manifest: str) -> tuple[list[str], Json]:
+    """Return URIs as a load job takes them, and what it must be told for that.
+
+    Raises:
+        BucketError: there are too many, and the manifest that names them cannot be written.
+    """
+    if len(uris) <= URIS_MAX:
+        return uris, {}
+    bucket, name = run.place.of(found.day, manifest)
+    content = "".join(f"{uri}\n" for uri in uris).encode()
+    open_bucket(bucket, run.patience_s).write(name, content)
+    found.staged.append((bucket, name))
+    return [f"{bucket}/{name}"], {"fileSetSpecType": _MANIFEST}
 
 
 def job_id(day: Day, ready: Ready, attempt: int) -> str:
@@ -255,18 +274,6 @@ def load_config(fingerprint: str, run_id: str, ledger: str) -> Json:
             attempts.LEDGER_LABEL: ledger,
         },
     }
-
-
-def _bad_rows(found: Verified, row: Json) -> BadRows | None:
-    """Return the bad rows that a row of the ledger counts; one of a failed day counts none."""
-    if found.rejects is None or not row["RowsRejected"]:
-        return None
-    size = found.rejects.seek(0, os.SEEK_END)
-    return BadRows(row["JobID"], row["date"], found.rejects, size)
-
-
-def _close(file: IO[bytes], _: object) -> None:
-    file.close()
 
 
 def _ended(outcome: Outcome) -> Future[Outcome]:

@@ -16,7 +16,7 @@ from loader.bucket import open_bucket
 from loader.spark import row, steps
 from loader.spark.engine import find
 from loader.spark.gunzip import salvaged
-from loader.spark.verify import judges
+from loader.spark.verdicts import judges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,20 +1,20 @@
-"""Spark at work on a wave: verify, find repeats, write dirty bundles again.
+"""Spark at work on a wave: verify, find repeats, write what must be written to staging.
 
-**Invariant:** of rows the driver sees the bad ones alone, one after the other, on their way into a
-file for each day; everything else stays with the executors.  What fails, fails its own day.
+**Invariant:** the driver gets a line for each bundle, and no row of a bundle: executors write clean
+copies and bad rows to staging, where load jobs find them.  What fails, fails its own day.
 """
 
 from __future__ import annotations
 
-import json
-import tempfile
 from typing import TYPE_CHECKING
 
 from loader.spark import steps
 from loader.spark.findings import DDL
-from loader.spark.rewrite import DDL as REWRITE_DDL
-from loader.spark.rewrite import Copy, rewritten
+from loader.spark.limits import SAMPLE_ROWS
+from loader.spark.rewrite import DDL as WRITTEN_DDL
+from loader.spark.rewrite import Copy, written
 from loader.spark.verify import verified
+from loader.spark.wave import refused_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ def run(
     patience_s: float,
     counted: Accumulator[int] | None = None,
 ) -> None:
-    """Verify the days of a wave, and write again what is dirty of those that will be loaded.
+    """Verify the days of a wave, and write to staging what their load jobs need.
 
     Args:
         spark: the session.
@@ -53,11 +53,9 @@ def run(
         bundles = steps.per_bundle(rows).collect()
         for bundle in bundles:
             _count(wave, bundle)
-        if any(bundle.bad for bundle in bundles):
-            _keep_bad_rows(wave, steps.bad_rows(rows))
         copies = _choose(wave, bundles, max_bad)
         if copies:
-            _write_again(spark, wave, copies, rows, patience_s)
+            _write(spark, wave, copies, rows, patience_s)
     finally:
         rows.unpersist()
 
@@ -94,56 +92,72 @@ def _count(wave: Wave, bundle: Row) -> None:
     verdict.corrupt += bool(bundle.corrupt)
 
 
-def _keep_bad_rows(wave: Wave, bad: DataFrame) -> None:
-    for row in bad.toLocalIterator():
-        verdict = wave.owners[row.bundle]
-        if verdict.rejects is None:
-            verdict.rejects = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it is told
-        task = wave.tasks[row.bundle]
-        told = {
-            "table": str(verdict.day.table.name),
-            "date": verdict.day.date.isoformat(),
-            "ArchiveURL": f"{task.bucket}/{task.name}",
-            "Line": row.line,
-            "Filename": row.filename,
-            "Field": row.field,
-            "Reason": row.reason,
-            "Detail": row.detail,
-            "Row": row.text,
-        }
-        verdict.rejects.write(json.dumps(told).encode() + b"\n")
-
-
 def _choose(wave: Wave, bundles: list[Row], max_bad: float) -> dict[int, Copy]:
-    """Name for each day the objects to load; return those that must be written first."""
+    """Name for each day the objects to load; return what must be written first."""
     copies: dict[int, Copy] = {}
+    left = {id(day): day.rejected if day.is_loadable(max_bad) else SAMPLE_ROWS for day in wave.days}
     for bundle in sorted(bundles, key=lambda bundle: bundle.bundle):
         verdict, task = wave.owners[bundle.bundle], wave.tasks[bundle.bundle]
+        if verdict.error:
+            continue
+        most = min(bundle.bad, left[id(verdict)])
+        left[id(verdict)] -= most
         unwanted = bundle.bad + bundle.repeated
-        lost = verdict.error or verdict.bad_fraction > max_bad
-        if lost or (unwanted and unwanted == bundle.rows):
-            continue
-        if not unwanted and not bundle.bare:
+        loads = verdict.is_loadable(max_bad) and (not unwanted or unwanted < bundle.rows)
+        if loads and not unwanted and not bundle.bare:
             verdict.uris.append(f"{task.bucket}/{task.name}")
-            continue
-        bucket, name = wave.copy_name(bundle.bundle)
-        copies[bundle.bundle] = Copy(task=task, bare=bundle.bare, bucket=bucket, name=name)
-        verdict.staged.append((bucket, name))
-        verdict.rewritten += 1
-        verdict.uris.append(f"{bucket}/{name}")
+        elif loads or most:
+            copies[bundle.bundle] = _copy(wave, bundle, most, max_bad, loads=loads)
     return copies
 
 
-def _write_again(
+def _copy(wave: Wave, bundle: Row, most: int, max_bad: float, *, loads: bool) -> Copy:
+    """Name the objects to write of a bundle, and let its day know them."""
+    verdict, task = wave.owners[bundle.bundle], wave.tasks[bundle.bundle]
+    refused = refused_id(verdict.job, wave.place.run_id)
+    copy = rejects = ""
+    bucket, name = wave.copy_name(bundle.bundle)
+    if loads:
+        copy = name
+        verdict.staged.append((bucket, name))
+        verdict.rewritten += 1
+        verdict.uris.append(f"{bucket}/{name}")
+    if most:
+        bucket, rejects = wave.rejects_name(bundle.bundle)
+        verdict.staged.append((bucket, rejects))
+        verdict.rejects.append(f"{bucket}/{rejects}")
+    return Copy(
+        task=task,
+        bucket=bucket,
+        copy=copy,
+        bare=bool(bundle.bare),
+        corrupt=bundle.corrupt,
+        rejects=rejects,
+        most=most,
+        about={
+            "table": str(verdict.day.table.name),
+            "date": verdict.day.date.isoformat(),
+            "ArchiveURL": f"{task.bucket}/{task.name}",
+            "RunID": wave.place.run_id,
+            "JobID": verdict.job if verdict.is_loadable(max_bad) else refused,
+        },
+    )
+
+
+def _write(
     spark: SparkSession, wave: Wave, copies: dict[int, Copy], rows: DataFrame, patience_s: float
 ) -> None:
+    tables = wave.tables
+
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return rewritten(batches, copies, patience_s)
+        return written(batches, copies, tables, patience_s)
 
     dirty = spark.createDataFrame([(bundle,) for bundle in copies], "bundle INT")
     tasks = min(len(copies), 2 * spark.sparkContext.defaultParallelism)
-    wanted = steps.to_rewrite(dirty, steps.unwanted(rows)).repartition(tasks, "bundle")
-    for done in wanted.mapInArrow(task, REWRITE_DDL).collect():
+    wanted = steps.to_write(dirty, steps.unwanted(rows)).repartition(tasks, "bundle")
+    for done in wanted.mapInArrow(task, WRITTEN_DDL).collect():
         verdict: Verified = wave.owners[done.bundle]
         if done.problem:
             verdict.error = verdict.error or done.problem
+        elif done.rejects != copies[done.bundle].most:
+            verdict.error = verdict.error or f"Rejects: {done.rejects} rows were written"

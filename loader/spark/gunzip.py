@@ -1,7 +1,9 @@
 """The lines of a bundle: inflated and split, block by block.
 
 **Invariant:** `blocks` either yields every line of a whole gzip stream or raises `CorruptError`;
-`salvaged` never raises and yields every line that can still be read.
+`salvaged` never raises and yields the lines that can still be read, up to `BAD_MAX`.  Neither
+holds more than a row that BigQuery would take and what one piece inflates to: of a longer line the
+beginning stands for the whole, and is long enough to be known as too long.
 
 Pure: bytes in, lines out.  A stream may have several members, as gzip allows.
 """
@@ -13,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from isal import isal_zlib
 
+from loader.spark.limits import BAD_MAX, PLAIN_MAX_BYTES, ROW_MAX_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -23,7 +27,7 @@ _GZIP = zlib.MAX_WBITS | 16
 
 
 class CorruptError(ValueError):
-    """The bytes are not a whole gzip stream; the message says why."""
+    """The bytes are not a whole gzip stream, or too long a one; the message says why."""
 
 
 def blocks(data: bytes) -> Iterator[bytes]:
@@ -34,15 +38,39 @@ def blocks(data: bytes) -> Iterator[bytes]:
     """
     if not data:
         raise CorruptError("the object is empty")
-    begun: list[bytes] = []  # of a line whose end is still to come
+    begun = Begun()
+    total = 0
     for plain in _inflated(data):
+        total += len(plain)
+        if total > PLAIN_MAX_BYTES:
+            raise CorruptError(f"it inflates to more than {PLAIN_MAX_BYTES:,} bytes")
         end = plain.rfind(b"\n") + 1
         if end:
-            yield b"".join([*begun, plain[:end]])
-            begun.clear()
-        begun.append(plain[end:])
-    if rest := b"".join(begun):
+            yield begun.ended(plain[:end])
+        begun.add(plain[end:])
+    if rest := begun.ended(b""):
         yield rest
+
+
+class Begun:
+    """A line whose end is still to come; what is beyond any row that loads is not kept."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def add(self, part: bytes) -> None:
+        """Let the line go on."""
+        if self._size <= ROW_MAX_BYTES:
+            self._parts.append(part)
+            self._size += len(part)
+
+    def ended(self, part: bytes) -> bytes:
+        """Return the line, which ends with this part; the next one begins."""
+        whole = b"".join([*self._parts, part]) if self._size else part
+        self._parts.clear()
+        self._size = 0
+        return whole
 
 
 def split(block: bytes) -> list[bytes]:
@@ -73,21 +101,39 @@ def _inflated(data: bytes) -> Iterator[bytes]:
 
 
 def salvaged(data: bytes) -> Iterator[bytes]:
-    """Yield the lines of a corrupt bundle that can be read, and at last what cannot be a line."""
+    """Yield lines of a corrupt bundle: all that can be read, and at last what cannot be a line.
+
+    After `BAD_MAX` of them, or `PLAIN_MAX_BYTES`, the last one stands for all that follow.
+    """
+    begun = Begun()
+    count = 1
+    for plain in _readable(data):
+        end, *lines = plain.split(b"\n")
+        begun.add(end)
+        for line in lines:
+            yield begun.ended(b"")
+            if count == BAD_MAX:
+                return
+            count += 1
+            begun.add(line)
+    yield begun.ended(b"")
+
+
+def _readable(data: bytes) -> Iterator[bytes]:
+    """Inflate as far as it goes, in small pieces: what comes before a break is not lost."""
     inflate = zlib.decompressobj(_GZIP)
-    begun: list[bytes] = []
+    total = 0
     try:
         for at in range(0, len(data), SALVAGE_BYTES):
             piece = data[at : at + SALVAGE_BYTES]
             while piece:
-                end, *lines = inflate.decompress(piece).split(b"\n")
-                begun.append(end)
-                for line in lines:
-                    yield b"".join(begun)
-                    begun = [line]
+                plain = inflate.decompress(piece)
+                total += len(plain)
+                if total > PLAIN_MAX_BYTES:
+                    return
+                yield plain
                 piece = inflate.unused_data
                 if inflate.eof:
                     inflate = zlib.decompressobj(_GZIP)
     except zlib.error:
-        pass
-    yield b"".join(begun)
+        return

@@ -1,86 +1,145 @@
-"""What an executor does with dirty bundles: write them again without the rows not to be loaded.
+"""What an executor writes of a bundle: a copy without the rows not to be loaded, and its bad rows.
 
 **Invariant:** lines that stay are copied byte for byte; only bare rows get the standard columns put
-around them.  Equal input makes an equal object under an equal name, so a task may run twice.
+around them.  Equal input makes equal objects under equal names, so a task may run twice.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow as pa
 from isal import isal_zlib
 
+from jostler.format.go import is_bare, loadable_index
 from loader.bucket import open_bucket
 from loader.errors import BucketError
 from loader.spark import row
 from loader.spark.gunzip import CorruptError, blocks, split
+from loader.spark.limits import PACKED_MAX_BYTES
+from loader.spark.rejects import LEVEL, Rejects, add_corrupt
+from loader.spark.verdicts import Verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from jostler.schema import Fields
     from loader.spark.verify import Task
 
-SCHEMA = pa.schema(
-    [("bundle", pa.int32()), ("rows", pa.int64()), ("bytes", pa.int64()), ("problem", pa.string())]
-)
-DDL = "bundle INT, rows BIGINT, bytes BIGINT, problem STRING"
-LEVEL = 1  # staging is read once: speed over size
+SCHEMA = pa.schema([("bundle", pa.int32()), ("rejects", pa.int64()), ("problem", pa.string())])
+DDL = "bundle INT, rejects BIGINT, problem STRING"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """A bundle to write again.
+    """What to write of a bundle.
 
     Attributes:
         task: names the bundle.
-        bare: its rows need the standard columns.
         bucket: URL to write to.
-        name: of the new object.
+        copy: object for the rows that are to be loaded; empty when none is wanted.
+        bare: some rows need the standard columns.
+        corrupt: why no row of it can be trusted; else empty.
+        rejects: object for the bad rows; empty when none is wanted.
+        most: so many bad rows are written.
+        about: columns that all of them share.
     """
 
     task: Task
-    bare: bool
     bucket: str
-    name: str
+    copy: str = ""
+    bare: bool = False
+    corrupt: str = ""
+    rejects: str = ""
+    most: int = 0
+    about: dict[str, Any] = field(default_factory=dict)
 
 
-def rewritten(
-    batches: Iterator[pa.RecordBatch], copies: dict[int, Copy], patience_s: float
+@dataclass(frozen=True, slots=True)
+class Unwanted:
+    """Lines of a bundle that must not be loaded."""
+
+    bad: frozenset[int] = frozenset()
+    repeated: frozenset[int] = frozenset()
+
+
+def written(
+    batches: Iterator[pa.RecordBatch],
+    copies: dict[int, Copy],
+    tables: tuple[Fields, ...],
+    patience_s: float,
 ) -> Iterator[pa.RecordBatch]:
-    """Write each bundle of the batches again; report rows and bytes, or why it could not be."""
+    """Write what is wanted of each bundle; report how many rejects, or why it could not be."""
     for batch in batches:
-        for bundle, lines in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            rows, size, problem = 0, 0, ""
+        for bundle, *lines in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            rejects, problem = 0, ""
+            unwanted = Unwanted(*(frozenset(numbers or ()) for numbers in lines))
             try:
-                rows, size = _copy(copies[bundle], frozenset(lines or ()), patience_s)
+                copy = copies[bundle]
+                rejects = write(copy, unwanted, tables[copy.task.table], patience_s)
             except (BucketError, CorruptError) as exc:
                 problem = f"{type(exc).__name__}: {exc}"
-            values = [[bundle], [rows], [size], [problem]]
+            values = [[bundle], [rejects], [problem]]
             yield pa.RecordBatch.from_arrays(
                 [pa.array(v, f.type) for v, f in zip(values, SCHEMA, strict=True)], schema=SCHEMA
             )
 
 
-def _copy(copy: Copy, unwanted: frozenset[int], patience_s: float) -> tuple[int, int]:
+def write(copy: Copy, unwanted: Unwanted, fields: Fields, patience_s: float) -> int:
+    """Write the wanted objects of one bundle; return how many rejects there are.
+
+    Raises:
+        BucketError: the bundle cannot be read any more, or an object cannot be written.
+        CorruptError: the bundle was whole before, and is not now.
+    """
     task = copy.task
-    data = open_bucket(task.bucket, patience_s).read(task.name, task.generation)
+    data = b""
+    if task.size_bytes <= PACKED_MAX_BYTES:
+        data = open_bucket(task.bucket, patience_s).read(task.name, task.generation)
+    rejects = Rejects(copy.about, copy.most)
+    if copy.corrupt:
+        add_corrupt(rejects, data, copy.corrupt)
+    else:
+        kept = _split(copy, data, unwanted, Verdicts(task, fields), rejects)
+        if copy.copy:
+            open_bucket(copy.bucket, patience_s).write(copy.copy, kept)
+    if copy.rejects:
+        open_bucket(copy.bucket, patience_s).write(copy.rejects, rejects.finish())
+    return rejects.count
+
+
+def _split(
+    copy: Copy, data: bytes, unwanted: Unwanted, verdicts: Verdicts, rejects: Rejects
+) -> bytes:
+    """Part the rows that are to be loaded, which are returned packed, from the bad ones."""
     pack = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, 31)
     packed = bytearray()
-    number = kept = 0
+    number = 0
     for block in blocks(data):
         wanted = []
         for number, line in enumerate(split(block), number + 1):  # noqa: B020 - counts on
-            if number not in unwanted:
-                wanted.append(_standard(copy, line) if copy.bare else line)
-        kept += len(wanted)
+            if number in unwanted.bad:
+                _reject(number, line, verdicts, rejects)
+            elif copy.copy and number not in unwanted.repeated:
+                bare = copy.bare and is_bare(line)
+                wanted.append(_standard(copy, line) if bare else line)
         if wanted:
             packed += pack.compress(b"\n".join(wanted) + b"\n")
+        if not copy.copy and rejects.is_full:
+            break
     packed += pack.flush()
-    open_bucket(copy.bucket, patience_s).write(copy.name, bytes(packed))
-    return kept, len(packed)
+    return bytes(packed)
+
+
+def _reject(number: int, line: bytes, verdicts: Verdicts, rejects: Rejects) -> None:
+    if rejects.is_full:
+        return
+    bad = verdicts.flaw(line)
+    if bad is None:
+        raise CorruptError(f"line {number} was bad before, and is good now")
+    rejects.add(number, line, bad)
 
 
 def _standard(copy: Copy, line: bytes) -> bytes:
@@ -90,4 +149,4 @@ def _standard(copy: Copy, line: bytes) -> bytes:
         str(columns.get("filename") or "").encode(), f"{copy.task.day.path}/".encode()
     )
     url = f"{copy.task.bucket}/{copy.task.name}"
-    return row.wrapped(line, copy.task.day, url, filename.decode())
+    return row.wrapped(loadable_index(line), copy.task.day, url, filename.decode())

@@ -32,7 +32,6 @@ KEY_BYTES = 24
 STANDARD = ("date", "archiver", "raw")
 _FILENAME = b'"Filename":"'
 _ENDS = (b'"},"raw":', b'"},"Raw":')
-_NOWHERE = b"\n"
 _TOP = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -50,6 +49,9 @@ class Head:
     end: bytes
 
 
+NO_HEAD = Head(b"\n", b"\n")
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """A row's file and content; `date` is what its column says, None when it says nothing."""
@@ -60,7 +62,7 @@ class Parts:
 
 
 def head_of(line: bytes, day: Day) -> Head:
-    """Learn from the first row of a bundle how its rows begin, if they are of the usual form."""
+    """Learn from a row how rows of its bundle begin, if it is of the usual form."""
     place = line.find(_FILENAME)
     for end in _ENDS:
         stop = line.find(end, place)
@@ -81,7 +83,7 @@ def head_of(line: bytes, day: Day) -> Head:
             and "Filename" in archiver
         ):
             return Head(start, end)
-    return Head(_NOWHERE, _NOWHERE)
+    return NO_HEAD
 
 
 def parts(line: bytes) -> Parts | None:
@@ -120,15 +122,6 @@ def identity(begun: Any, filename: bytes, raw: bytes | memoryview) -> bytes:  # 
     digest.update(filename)
     name: bytes = digest.digest()
     return name + xxh3_128_digest(raw)
-
-
-def is_bare(first: bytes) -> bool:
-    """Say whether a bundle's first line has none of the standard columns, as the Go index1."""
-    try:
-        keys = {key.lower() for key in _TOP.decode(first)}
-    except msgspec.DecodeError:
-        return False
-    return not keys & set(STANDARD) and "filename" in keys
 
 
 def wrapped(line: bytes, day: Day, url: str, filename: str) -> bytes:

@@ -24,7 +24,7 @@ def marked(found: DataFrame) -> DataFrame:
     age, a row is repeated if the one before it has the same content.
     """
     files = Window.partitionBy("name_key").orderBy("key_high", "key_low", "pos")
-    good = F.col("bad").isNull() & F.col("whole").isNull()
+    good = ~F.col("bad") & F.col("whole").isNull()
     # Rows without a key would all be one group: give each a group of its own.
     keyed = found.withColumn("name_key", F.coalesce("name_key", "pos")).withColumn("good", good)
     same = (F.lag("key_high").over(files) == F.col("key_high")) & (
@@ -52,7 +52,7 @@ def notable(rows: DataFrame) -> DataFrame:
     as long again as finding the repeated ones.
     """
     return rows.where(
-        F.col("bad").isNotNull() | F.col("whole").isNotNull() | F.col("repeated") | F.col("renewed")
+        F.col("bad") | F.col("whole").isNotNull() | F.col("repeated") | F.col("renewed")
     )
 
 
@@ -62,11 +62,10 @@ def per_bundle(rows: DataFrame) -> DataFrame:
         rows.groupBy("bundle")
         .agg(
             F.first("whole", ignorenulls=True).alias("whole"),
-            F.count("bad").alias("bad"),
             _count_of("repeated"),
             _count_of("renewed"),
         )
-        .select("bundle", "whole.*", "bad", "repeated", "renewed")
+        .select("bundle", "whole.*", "repeated", "renewed")
     )
 
 
@@ -74,20 +73,19 @@ def _count_of(flag: str) -> Column:
     return F.sum(F.col(flag).cast("long")).alias(flag)
 
 
-def bad_rows(rows: DataFrame) -> DataFrame:
-    """Return the bad rows: bundle, line, and what is wrong."""
-    return rows.where(F.col("bad").isNotNull()).select("bundle", "line", "bad.*")
-
-
 def unwanted(rows: DataFrame) -> DataFrame:
-    """Return for each bundle the lines that must not be loaded."""
+    """Return for each bundle the lines that are bad, and those that are repeated."""
     return (
-        rows.where(F.col("bad").isNotNull() | F.col("repeated"))
+        rows.where(F.col("bad") | F.col("repeated"))
         .groupBy("bundle")
-        .agg(F.sort_array(F.collect_list("line")).alias("lines"))
+        .agg(_lines_that_are("bad"), _lines_that_are("repeated"))
     )
 
 
-def to_rewrite(bundles: DataFrame, unwanted_lines: DataFrame) -> DataFrame:
-    """Add to each bundle that must be rewritten the lines to leave out; there may be none."""
-    return bundles.join(unwanted_lines, "bundle", "left").select("bundle", "lines")
+def _lines_that_are(flag: str) -> Column:
+    return F.sort_array(F.collect_list(F.when(F.col(flag), F.col("line")))).alias(flag)
+
+
+def to_write(bundles: DataFrame, unwanted_lines: DataFrame) -> DataFrame:
+    """Add to each bundle of which something must be written its unwanted lines, if it has any."""
+    return bundles.join(unwanted_lines, "bundle", "left").select("bundle", "bad", "repeated")

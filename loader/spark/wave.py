@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from jostler.format.names import Day as PathDay
 from loader.bucket import split_url
 from loader.spark.verify import Task
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jostler.schema import Fields
     from loader.plan.due import Day
 
@@ -39,6 +41,11 @@ class Place:
         return bucket, f"{prefix}/{folder}/{name}".lstrip("/")
 
 
+def refused_id(job: str, run_id: str) -> str:
+    """Name what stands for the refusal of a day in place of a load job, for this run alone."""
+    return f"{job}-refused-{run_id}"
+
+
 @dataclass(slots=True, kw_only=True)
 class Verified:
     """A day that was verified; the numbers are those of the ledger.
@@ -48,14 +55,17 @@ class Verified:
         uris: that hold exactly its good rows, once each.
         staged: bucket and name of the objects that were written for it.
         rewritten: how many of those are copies of bundles.
-        rejects: its bad rows as NDJSON, but for the JobID; None when there are none.
+        rejects: URIs of the objects that hold its bad rows as NDJSON, in columns of the rejects; of
+            a day that is refused `SAMPLE_ROWS` of them.
+        job: id of the load job, if nobody else takes that number and BigQuery wants no other try.
         error: why it cannot be loaded; else empty.
     """
 
     day: Day
     uris: list[str] = field(default_factory=list)
     staged: list[tuple[str, str]] = field(default_factory=list)
-    rejects: IO[bytes] | None = None
+    rejects: list[str] = field(default_factory=list)
+    job: str = ""
     error: str = ""
     rows: int = 0
     rejected: int = 0
@@ -74,6 +84,10 @@ class Verified:
     def bad_fraction(self) -> float:
         """How much of what was read is bad."""
         return self.rejected / max(1, self.rows)
+
+    def is_loadable(self, max_bad: float) -> bool:
+        """Say whether its partition can be replaced; a larger part of bad rows forbids it."""
+        return not self.error and self.bad_fraction <= max_bad
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +108,23 @@ class Wave:
     owners: list[Verified]
 
     @classmethod
-    def of(cls, days: list[Day], fields: dict[str, Fields], place: Place) -> Wave:
-        """Number the bundles of some days."""
+    def of(
+        cls,
+        days: list[Day],
+        fields: dict[str, Fields],
+        place: Place,
+        job_of: Callable[[Day], str] = lambda _: "",
+    ) -> Wave:
+        """Number the bundles of some days.
+
+        Args:
+            days: to verify.
+            fields: columns of each table.
+            place: for what is written.
+            job_of: names the load job of a day.
+        """
         names = sorted({str(day.table.name) for day in days})
-        verdicts = [Verified(day=day) for day in days]
+        verdicts = [Verified(day=day, job=job_of(day)) for day in days]
         tasks: list[Task] = []
         owners: list[Verified] = []
         for verdict in verdicts:
@@ -134,3 +161,8 @@ class Wave:
         """Name the copy of a bundle: bucket and object."""
         name = self.tasks[ordinal].name.rpartition("/")[2]
         return self.place.of(self.owners[ordinal].day, f"{ordinal:06}-{name}")
+
+    def rejects_name(self, ordinal: int) -> tuple[str, str]:
+        """Name the object that holds the bad rows of a bundle: bucket and object."""
+        name = self.tasks[ordinal].name.rpartition("/")[2]
+        return self.place.of(self.owners[ordinal].day, f"rejects-{ordinal:06}-{name}")

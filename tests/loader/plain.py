@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import tempfile
+import uuid
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -34,7 +34,9 @@ def load(world: World, *more: str) -> Ran:
     options = parse(world.arguments(*more), {}, datetime.now(UTC).date())
     out, err = io.StringIO(), io.StringIO()
     tell = Tell(out, err)
-    loader = Loader(options, tell, lambda days: [verified(world, day) for day in days])
+    loader = Loader(
+        options, tell, lambda days: [verified(world, day, loader.run_id) for day in days]
+    )
     try:
         code = command(options, loader, tell)
     except LoaderError as exc:
@@ -43,7 +45,7 @@ def load(world: World, *more: str) -> Ran:
     return Ran(code, out.getvalue(), err.getvalue())
 
 
-def verified(world: World, day: Day) -> Verified:
+def verified(world: World, day: Day, run_id: str) -> Verified:
     """Read the bundles of a day."""
     found = Verified(day=day)
     for bundle in day.bundles:
@@ -55,8 +57,7 @@ def verified(world: World, day: Day) -> Verified:
             found.uris.append(bundle.url)
             continue
         assert len(bad) == len(lines)
-        if found.rejects is None:
-            found.rejects = tempfile.TemporaryFile()  # noqa: SIM115 - the loader closes it
+        told_of = []
         for number, line in bad:
             told = {
                 "table": str(day.table.name),
@@ -65,6 +66,11 @@ def verified(world: World, day: Day) -> Verified:
                 "Line": "x" if line == REFUSED else number,
                 "Reason": "not-json",
                 "Row": line.decode(),
+                "RunID": run_id,
             }
-            found.rejects.write(json.dumps(told).encode() + b"\n")
+            told_of.append(json.dumps(told).encode() + b"\n")
+        name = f"loader-staging/{run_id}/{uuid.uuid4().hex}.jsonl"
+        world.put(name, b"".join(told_of))
+        found.rejects.append(f"{world.url}/{name}")
+        found.staged.append((world.url, name))
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,9 +12,10 @@ from google.api_core.exceptions import BadRequest
 
 from jostler.format.names import Kind
 from loader.bigquery import partition_load as finish
-from tests.loader.world import DAY, World, row
+from tests.loader.world import DAY, PLACE, World, row
 from tests.support.agent import once
-from tests.support.spool import SCHEMA, Spool, document
+from tests.support.golden import go, go_bundle
+from tests.support.spool import DATATYPE, SCHEMA, Spool, document
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,27 +131,30 @@ def test_a_filename_with_other_content_is_kept_and_counted(world: World) -> None
 
 
 def test_bundles_of_the_go_agent_load_and_are_known_for_the_same_files(world: World) -> None:
-    """`Date/Archiver/Raw` with absolute Filenames; its index has bare lines and no schema."""
-    world.put_schema()
-    world.put_bundle([row(1), row(2)])
-    world.put_bundle([row(2, go=True), row(3, go=True)])
-    bare = [
-        {"Filename": f"/var/spool/exp/foo1/2026/01/02/m{n}.json", "Size": n, "TimeAdded": t}
-        for n, t in ((2, "2026-01-02T03:04:05.123456789Z"), (3, "2026-01-02T03:04:05Z"))
-    ]
-    index = world.put_bundle([json.dumps(line).encode() for line in bare], kind=Kind.INDEX)
+    """`Date/Archiver/Raw` with absolute Filenames; its index has bare lines and no schema.
+
+    Our own index rows of the same day load beside them.
+    """
+    world.put(PLACE.table_schema(DATATYPE), go("foo1.table.json"))
+    raw = [line.partition(b',"Raw":')[2][:-1] for line in go("data.jsonl").splitlines()]
+    world.put_bundle([row(1, raw=raw[0]), row(9)])
+    world.put(world.put_bundle([]), go_bundle("data.jsonl"))
+    index = world.put_bundle([], kind=Kind.INDEX)
+    world.put(index, go_bundle("index1.jsonl"))
+    own = {"Filename": "2026/01/02/m9.json", "Size": 9, "TimeAdded": "2026-01-02T03:04:05Z"}
+    world.put_bundle([row(9, raw=json.dumps(own).encode())], kind=Kind.INDEX)
 
     ran = world.load()
 
     assert ran.code == 0, ran.err
     assert ran.days[FOO, "2026-01-02"]["repeated"] == 1
-    assert len(world.rows()) == 3
-    sql = "SELECT date, archiver, raw.Size FROM {} WHERE date > '2020-01-01' ORDER BY raw.Size"
+    assert len(world.rows()) == 4
+    sql = "SELECT archiver, raw.Size, raw.TimeAdded FROM {} WHERE date = '2026-01-02' ORDER BY 2"
     found = world.sql(sql.format(INDEX))
-    assert [line["Size"] for line in found] == [2, 3]
-    assert found[0]["date"] == DAY
-    assert found[0]["archiver"]["ArchiveURL"] == f"{world.url}/{index}"
-    assert found[0]["archiver"]["Filename"] == "2026/01/02/m2.json"
+    assert [line["Size"] for line in found] == [9, 281, 316, 350]
+    assert found[3]["archiver"]["ArchiveURL"] == f"{world.url}/{index}"
+    assert found[3]["archiver"]["Filename"] == "2026/01/02/m2.json"
+    assert found[3]["TimeAdded"] == datetime(2026, 1, 2, 3, 4, 6, 123456, tzinfo=UTC)
 
 
 def test_a_datatype_with_dashes_of_an_old_archive_loads(world: World) -> None:
@@ -195,6 +199,34 @@ def test_bad_rows_go_to_the_rejects_with_their_reason_and_the_good_ones_are_load
     assert found[0]["Filename"] == "2026/01/02/m1.json"
     assert found[0]["Field"] == "raw.UUID"
     assert found[0]["Row"] == BAD["wrong-type"].decode()
+    assert world.names("loader-staging/") == []
+
+
+def test_bad_rows_are_loaded_from_where_executors_wrote_them(world: World) -> None:
+    """The driver would not have the memory for them."""
+    world.put_schema()
+    name = world.put_bundle([*(row(number) for number in range(30)), BAD["wrong-type"]])
+
+    assert world.load().code == 0
+
+    jobs = [job for job in world.client.list_jobs() if "-reject_rows-" in job.job_id]
+    (uri,) = (uri for job in jobs for uri in job.source_uris or ())
+    assert uri.startswith(f"{world.url}/loader-staging/")
+    assert uri.endswith(name.rpartition("/")[2])
+    assert world.names("loader-staging/") == []
+
+
+def test_of_a_refused_day_a_sample_of_the_bad_rows_is_kept(world: World) -> None:
+    """And the count of all of them: who must mend the producer needs no more."""
+    world.put_schema()
+    for _ in range(3):
+        world.put_bundle([row(1), *[BAD["wrong-type"]] * 600])
+
+    assert world.load().code == 1
+
+    (told,) = world.ledger()
+    assert (told["Status"], told["RowsRead"], told["RowsRejected"]) == ("rejected", 1803, 1800)
+    assert [line["Line"] for line in world.rejects()] == [*range(2, 602), *range(2, 402)]
     assert world.names("loader-staging/") == []
 
 
@@ -273,17 +305,18 @@ def test_what_is_no_bundle_is_counted(world: World, data: bytes) -> None:
 def test_more_bundles_than_a_job_takes_uris_are_loaded_by_a_manifest(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It lies in staging beside the copies, and is gone when the day is loaded."""
+    """One for copies and one for bad rows lie in staging, and are gone when the day is loaded."""
     monkeypatch.setattr(finish, "URIS_MAX", 2)
     world.put_schema()
     for number in range(3):
-        world.put_bundle([row(number), row(0)])
+        world.put_bundle([row(number), row(0), b"bad"])
 
-    assert world.load().code == 0
+    assert world.load("--max-bad-fraction", "0.5").code == 0
 
     assert world.rows() == names(0, 1, 2)
     (told,) = world.ledger()
     assert (told["Bundles"], told["Rewritten"], told["RowsRepeated"]) == (3, 3, 3)
+    assert len(world.rejects()) == 3
     assert world.names("loader-staging/") == []
 
 

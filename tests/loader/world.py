@@ -23,6 +23,7 @@ from google.cloud import bigquery, storage
 from jostler.format.names import BundleName, Day, Kind, Place
 from jostler.schema import fields_from_api, table_schema, to_json
 from loader.__main__ import main
+from loader.spark.limits import SAMPLE_ROWS
 from tests.support.spool import DATATYPE, EXPERIMENT, SCHEMA, document
 
 if TYPE_CHECKING:
@@ -246,9 +247,12 @@ class World:
             assert told["RowsWithheld"] == 0 or told["Status"] != "success", told
             if told["date"] and told["Status"] == "success":
                 newest[told["table"], told["date"]] = told
-            sql = f"SELECT COUNT(*) AS n FROM jostler.reject_rows WHERE JobID = '{told['JobID']}'"
-            if told["JobID"]:
-                assert self.sql(sql)[0]["n"] == told["RowsRejected"], told
+            if told["Status"] in {"success", "rejected"}:
+                same = [f"`{key}` = '{told[key]}'" for key in ("table", "date", "RunID")]
+                where = " AND ".join(same)
+                sql = f"SELECT COUNT(*) AS n FROM jostler.reject_rows WHERE {where}"
+                most = told["RowsRejected"] if told["Status"] == "success" else SAMPLE_ROWS
+                assert self.sql(sql)[0]["n"] == min(most, told["RowsRejected"]), told
         for (table, day), told in newest.items():
             sql = f"SELECT COUNT(*) AS n FROM `{table}` WHERE date = '{day}'"
             assert self.sql(sql)[0]["n"] == told["RowsLoaded"], told

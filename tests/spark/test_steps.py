@@ -13,27 +13,27 @@ from loader.spark.findings import DDL
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-WHOLE = {"rows": 2, "plain_bytes": 9, "packed_bytes": 5, "bare": False}
+WHOLE = {"rows": 2, "bad": 0, "bare": 0, "plain_bytes": 9, "packed_bytes": 5}
 WHOLE |= {"corrupt": "", "unreadable": ""}
-BAD = {"filename": "f", "field": "x", "reason": "r", "detail": "d", "text": "t"}
 Found = tuple[int, int, int, int, int]
 
 
 def frame(spark: SparkSession, *rows: dict[str, Any]) -> DataFrame:
     names = ("pos", "name_key", "key_high", "key_low", "bad", "whole")
-    return spark.createDataFrame([tuple(row.get(name) for name in names) for row in rows], DDL)
+    told = [{"bad": False, **row} for row in rows]
+    return spark.createDataFrame([tuple(row.get(name) for name in names) for row in told], DDL)
 
 
 def good(bundle: int, line: int, name: int, content: int) -> dict[str, Any]:
     return {"pos": bundle << 32 | line, "name_key": name, "key_high": content, "key_low": -content}
 
 
-def whole(bundle: int) -> dict[str, Any]:
-    return {"pos": bundle << 32, "whole": WHOLE}
+def whole(bundle: int, **facts: int) -> dict[str, Any]:
+    return {"pos": bundle << 32, "whole": WHOLE | facts}
 
 
 def bad(bundle: int, line: int) -> dict[str, Any]:
-    return {"pos": bundle << 32 | line, "bad": BAD}
+    return {"pos": bundle << 32 | line, "bad": True}
 
 
 def collected(found: DataFrame, *columns: str) -> list[tuple[Any, ...]]:
@@ -59,23 +59,24 @@ def test_equal_content_under_other_names_is_no_repeat(spark: SparkSession) -> No
     assert collected(found, "repeated", "renewed") == [(False, False)] * 2
 
 
-def test_bundles_are_summed_up_and_bad_rows_come_with_their_reasons(spark: SparkSession) -> None:
+def test_bundles_are_summed_up_and_their_unwanted_lines_are_named(spark: SparkSession) -> None:
     rows = steps.marked(
-        frame(spark, whole(1), good(1, 1, 7, 5), good(1, 2, 7, 5), whole(2), bad(2, 1), bad(2, 2))
+        frame(
+            spark,
+            *(whole(1), good(1, 1, 7, 5), good(1, 2, 7, 5)),
+            *(whole(2, bad=2), bad(2, 2), bad(2, 1), good(2, 3, 7, 5)),
+        )
     )
 
-    summed = [(1, 2, 0, 1, 0), (2, 2, 2, 0, 0)]
+    summed = [(1, 2, 0, 1, 0), (2, 2, 2, 1, 0)]
     for some in (rows, steps.notable(rows)):
         found = steps.per_bundle(some)
         assert collected(found, "bundle", "rows", "bad", "repeated", "renewed") == summed
-    assert collected(steps.bad_rows(rows), "bundle", "line", "reason", "text") == [
-        (2, 1, "r", "t"),
-        (2, 2, "r", "t"),
-    ]
-    assert collected(steps.unwanted(rows), "bundle", "lines") == [(1, [2]), (2, [1, 2])]
+    unwanted = steps.unwanted(rows)
+    assert collected(unwanted, "bundle", "bad", "repeated") == [(1, [], [2]), (2, [1, 2], [3])]
     dirty = spark.createDataFrame([(1,), (3,)], "bundle INT")
-    wanted = steps.to_rewrite(dirty, steps.unwanted(rows))
-    assert collected(wanted, "bundle", "lines") == [(1, [2]), (3, None)]
+    wanted = steps.to_write(dirty, unwanted)
+    assert collected(wanted, "bundle", "bad", "repeated") == [(1, [], [2]), (3, None, None)]
 
 
 @settings(

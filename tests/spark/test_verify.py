@@ -6,7 +6,9 @@ import gzip
 import json
 import zlib
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given, settings
@@ -18,13 +20,12 @@ from loader.bucket import DirectoryBucket
 from loader.spark import row as rows
 from loader.spark import verify
 from loader.spark.gunzip import CorruptError, blocks, salvaged, split
-from loader.spark.rewrite import Copy, _copy
+from loader.spark.rewrite import Copy, Unwanted, write
 from tests.loader.world import DAY, row
 from tests.support.spool import SCHEMA, document
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from jostler.schema import Fields
     from loader.spark.verify import Task
 
 FIELDS = table_schema(fields_from_api(SCHEMA))
@@ -57,8 +58,30 @@ def found(*tasks: Task) -> tuple[list[tuple[int, int, int, int]], list[Any], lis
     table = [line for batch in batches for line in batch.to_pylist()]
     good = [line for line in table if not line["bad"] and not line["whole"]]
     keys = [(x["pos"], x["name_key"], x["key_high"], x["key_low"]) for x in good]
-    bad = [(x["pos"] & 0xFFFFFFFF, x["bad"]["reason"]) for x in table if x["bad"]]
+    told = [line for each in tasks for line in rejects(each, FIELDS)]
+    bad = [(line["Line"], line["Reason"]) for line in told]
     return keys, bad, [x["whole"] for x in table if x["whole"]]
+
+
+def rejects(task: Task, fields: Fields, most: int = 1000) -> list[dict[str, Any]]:
+    """Verify a bundle and let its bad rows be written; return them."""
+    table = [x for batch in verify.verified([task], (fields,), 5) for x in batch.to_pylist()]
+    (whole,) = (x["whole"] for x in table if x["whole"])
+    bad = frozenset(x["pos"] & 0xFFFFFFFF for x in table if x["bad"])
+    if whole["unreadable"]:
+        return []
+    copy = Copy(
+        task=task,
+        bucket=task.bucket,
+        corrupt=whole["corrupt"],
+        rejects="out/rejects.jsonl.gz",
+        most=min(most, whole["bad"]),
+    )
+    count = write(copy, Unwanted(bad), fields, 5)
+    data = DirectoryBucket(Path(urlsplit(task.bucket).path)).read(copy.rejects, "")
+    told = [json.loads(line) for line in gzip.decompress(data).splitlines()]
+    assert len(told) == count == min(most, whole["bad"])
+    return told
 
 
 def test_every_line_is_reported_once_and_the_bundle_on_line_0(tmp_path: Path) -> None:
@@ -151,14 +174,15 @@ def test_a_row_of_another_day_is_bad(tmp_path: Path, date_: str, reason: str, fi
 
 
 def test_bare_rows_are_judged_by_what_is_in_raw(tmp_path: Path) -> None:
-    lines = [b'{"Filename": "a"}', b'{"UUID": "u", "Filename": "b"}', b'{"UUID": []}']
-    fields = [*SCHEMA, {"name": "Filename", "type": "STRING"}]
-    batches = list(
-        verify.verified([put(tmp_path, "a", lines)], (table_schema(fields_from_api(fields)),), 5)
-    )
-    table = [line for batch in batches for line in batch.to_pylist()]
-    assert [line["bad"]["reason"] for line in table if line["bad"]] == ["wrong-type"]
-    assert [line["whole"]["bare"] for line in table if line["whole"]] == [True]
+    lines = [b'{"Filename": "a"}', b'{"UUID": "u", "Filename": "b"}']
+    lines.append(b'{"UUID": [], "Filename": "c"}')
+    fields = table_schema(fields_from_api([*SCHEMA, {"name": "Filename", "type": "STRING"}]))
+    bundle = put(tmp_path, "a", lines)
+
+    (batch,) = verify.verified([bundle], (fields,), 5)
+
+    assert [line["whole"]["bare"] for line in batch.to_pylist() if line["whole"]] == [2]
+    assert [line["Reason"] for line in rejects(bundle, fields)] == ["wrong-type"]
 
 
 def test_an_object_that_changed_since_it_was_listed_is_not_read(tmp_path: Path) -> None:
@@ -180,10 +204,104 @@ def test_a_cut_bundle_has_bad_rows_only(tmp_path: Path, cut: int) -> None:
     assert [line for line, _ in bad] == [*range(1, whole[0]["rows"] + 1)]
 
 
+FORMS = {
+    "our agent's": row(1),
+    "the Go agent's": row(2, go=True),
+    "keys in another order": b'{"raw":%b,"archiver":{"Filename":"%bm3.json"},"date":"%b"}'
+    % (document(3), DAY_PATH.encode(), DAY.isoformat().encode()),
+    "bare": b'{"UUID":"u","Filename":"/var/spool/exp/foo1/2026/01/02/m4.json"}',
+}
+GARBAGE = {"no JSON": b"x", "bare, and bad": b'{"Filename":{}}', "bad": row(9, raw=b'{"UUID":[]}')}
+WIDE = table_schema(fields_from_api([*SCHEMA, {"name": "Filename", "type": "STRING"}]))
+
+
+@pytest.mark.parametrize("first", [*FORMS.values(), *GARBAGE.values()], ids=[*FORMS, *GARBAGE])
+def test_each_row_is_judged_by_its_own_form(tmp_path: Path, first: bytes) -> None:
+    """Whatever the bundle begins with."""
+    lines = [first, *FORMS.values(), *GARBAGE.values(), *FORMS.values(), *[row(5)] * 300]
+    bundle = put(tmp_path, "a", lines)
+
+    found = [x for b in verify.verified([bundle], (WIDE,), 5) for x in b.to_pylist()]
+
+    told = rejects(bundle, WIDE)
+    wanted = [n for n, line in enumerate(lines, 1) if line in GARBAGE.values()]
+    assert [line["Line"] for line in told] == wanted
+    assert {line["Reason"] for line in told} == {"not-json", "wrong-type"}
+    (whole,) = (line["whole"] for line in found if line["whole"])
+    assert (whole["rows"], whole["bad"]) == (len(lines), len(wanted))
+    assert whole["bare"] == lines.count(FORMS["bare"])
+
+
+def test_a_copy_puts_the_standard_columns_around_bare_rows_alone(tmp_path: Path) -> None:
+    bundle = put(tmp_path, "a", [row(1), FORMS["bare"], b"x"])
+    copy = Copy(task=bundle, bucket=bundle.bucket, copy="out/b.jsonl.gz", bare=True)
+
+    write(copy, Unwanted(bad=frozenset({3})), WIDE, 5)
+
+    lines = gzip.decompress((tmp_path / "out/b.jsonl.gz").read_bytes()).splitlines()
+    assert lines[0] == row(1)
+    made = json.loads(lines[1])
+    assert (made["date"], made["archiver"]["Filename"]) == ("2026-01-02", "2026/01/02/m4.json")
+    assert lines[1].endswith(b',"raw":%b}' % FORMS["bare"])
+
+
+BOMBS = {
+    "line feeds": (b"\n" * 300_000, "more than 100,000 of its rows are bad"),
+    "one long line": (b" " * 30_000_000, "it inflates to more than 20,000,000 bytes"),
+    "good rows": ((row(1) + b"\n") * 12_000, "it has more than 10,000 lines"),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_bundle_beyond_the_limits_is_corrupt(
+    tmp_path: Path, bomb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what is told of it is bounded, as is the memory that it takes."""
+    monkeypatch.setattr("loader.spark.gunzip.PLAIN_MAX_BYTES", 20_000_000)
+    monkeypatch.setattr("loader.spark.verdicts.ROWS_MAX", 10_000)
+    plain, why = BOMBS[bomb]
+    (tmp_path / "a").write_bytes(gzip.compress(plain, 1))
+    del plain
+    bundle = task(tmp_path, "a")
+
+    keys, _, (whole,) = found(bundle)
+
+    assert keys == []
+    assert whole["corrupt"] == why
+    assert 0 < whole["bad"] == whole["rows"] <= 100_000
+    (*_, told) = rejects(bundle, FIELDS, 10)
+    assert (told["Reason"], told["Detail"]) == ("corrupt-bundle", why)
+
+
+def test_a_row_of_90_mb_is_good(tmp_path: Path) -> None:
+    lines = [row(0), row(1, raw=b'{"UUID":"%b"}' % (b"u" * 90_000_000)), row(2)]
+
+    keys, bad, _ = found(put(tmp_path, "a", lines))
+
+    assert [pos for pos, *_ in keys] == [1, 2, 3]
+    assert bad == []
+
+
+def test_a_row_that_bigquery_does_not_take_is_bad_and_is_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("gunzip", "verdicts"):
+        monkeypatch.setattr(f"loader.spark.{module}.ROW_MAX_BYTES", 100_000)
+    lines = [row(0), row(1, raw=b'{"UUID":"%b"}' % (b"u" * 99_000)), row(2, raw=b" " * 10**8)]
+    bundle = put(tmp_path, "a", [*lines, row(3)])
+
+    keys, bad, _ = found(bundle)
+
+    assert [pos for pos, *_ in keys] == [1, 2, 4]
+    assert bad == [(3, "row-too-long")]
+    held = max(len(block) for block in blocks((tmp_path / "a").read_bytes()))
+    assert held < 40_000_000
+
+
 def test_the_text_of_a_bad_row_is_cut_and_clean(tmp_path: Path) -> None:
     line = b'{"\xff\x00' + b"x" * 100_000
-    (batch,) = verify.verified([put(tmp_path, "a", [line])], (FIELDS,), 5)
-    text = batch.column("bad").to_pylist()[0]["text"]
+    (told,) = rejects(put(tmp_path, "a", [line]), FIELDS)
+    text = told["Row"]
     assert text.startswith('{"\ufffd\ufffdx')
     assert len(text.encode()) <= 65_536 + 8
 
@@ -234,14 +352,13 @@ def test_a_wrong_sum_is_found() -> None:
 def test_a_copy_leaves_out_what_it_is_told_and_changes_no_byte(tmp_path: Path) -> None:
     lines = [row(n) for n in range(2000)]
     made = put(tmp_path, "a", lines)
-    copy = Copy(task=made, bare=False, bucket=made.bucket, name="out/b.jsonl.gz")
+    copy = Copy(task=made, bucket=made.bucket, copy="out/b.jsonl.gz")
 
-    kept, _ = _copy(copy, frozenset({1, 7, 2000}), 5)
+    write(copy, Unwanted(repeated=frozenset({1, 7, 2000})), FIELDS, 5)
 
     wanted = [line for n, line in enumerate(lines, 1) if n not in {1, 7, 2000}]
     data = (tmp_path / "out/b.jsonl.gz").read_bytes()
     assert zlib.decompress(data, 31) == b"".join(line + b"\n" for line in wanted)
-    assert kept == 1997
 
 
 def test_relative_filenames() -> None:

@@ -1,0 +1,193 @@
+"""The verdict on each row of one bundle.
+
+**Invariant:** each row is judged by its own form, whatever the rows before it are: with the
+standard columns, as our agent or the Go agent spells them, or bare, as the Go agent's index has
+them.  The form of one row is only a guess about the next ones, which makes judging them fast.
+
+It refuses bundles of more rows, or more bad rows, than `limits` allow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from jostler.format.go import is_bare, loadable_index
+from jostler.schema import Judge
+from loader.spark import row
+from loader.spark.findings import Whole
+from loader.spark.gunzip import CorruptError, split
+from loader.spark.limits import BAD_MAX, ROW_MAX_BYTES, ROWS_MAX
+
+if TYPE_CHECKING:
+    from jostler.schema import Fields
+    from loader.spark.row import Parts
+    from loader.spark.verify import Task
+
+WRONG_DAY = "wrong-day"
+ROW_TOO_LONG = "row-too-long"
+_BRACE = ord("}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bad:
+    """Why a row cannot be loaded; `filename` as far as the row tells it."""
+
+    filename: str
+    field: str = ""
+    reason: str
+    detail: str
+
+
+@lru_cache(maxsize=64)
+def judges(fields: Fields) -> dict[str, Judge]:
+    """Build a table's judges, by how rows spell the standard columns; "" is for bare rows.
+
+    Kept from task to task: what a judge has learned about nulls keeps it fast.
+    """
+    return {
+        "raw": Judge(fields),
+        "Raw": Judge(row.capitalised(fields)),
+        "": Judge(row.raw_fields(fields)),
+    }
+
+
+class Verdicts:
+    """The verdicts on the rows of one bundle; held until it is known that the bundle is whole.
+
+    Attributes:
+        keys: identities of the good rows, one after the other.
+        bad: the lines of the others, in order.
+    """
+
+    def __init__(self, task: Task, fields: Fields) -> None:
+        self.keys = bytearray()
+        self.bad: list[int] = []
+        self._task = task
+        self._judges = judges(fields)
+        self._judge = self._judges["raw"]
+        self._head = row.NO_HEAD
+        self._bare_ones = False
+        self._day = f"{task.day.path}/".encode()
+        self._identities = row.identities(task.table, task.day, task.node)
+        self._rows = self._bytes = self._bare = 0
+
+    def take(self, block: bytes) -> None:
+        """Judge the next lines: all at once if they are good, else each for itself.
+
+        Nothing is copied but the Filename: a copy of each row costs more than its identity.
+
+        Raises:
+            CorruptError: the bundle is beyond the limits.
+        """
+        if not self._bytes:
+            first = split(block)[0]
+            self._expect(first, bare=is_bare(first))
+        asked = self._bare_ones
+        lines = loadable_index(block) if asked else block
+        good = len(block) <= ROW_MAX_BYTES and self._judge.all_good(lines)
+        view = memoryview(block)
+        at = 0
+        while at < len(block):
+            good = good and asked is self._bare_ones  # else it was another judge's word
+            at = self._take_usual(block, view, at, good=good)
+            if at < len(block):
+                till = block.find(b"\n", at)
+                till = len(block) if till < 0 else till
+                self._take_odd(block[at:till], good=good)
+                at = till + 1
+        self._bytes += at
+        if self._rows > ROWS_MAX:
+            raise CorruptError(f"it has more than {ROWS_MAX:,} lines")
+
+    def _take_usual(self, block: bytes, view: memoryview, at: int, *, good: bool) -> int:
+        """Take lines of the usual form; return where the first line of another form begins."""
+        start, end, day, keys = self._head.start, self._head.end, self._day, self.keys
+        from_, more, begun, identity = len(start), len(end), self._identities, row.identity
+        rows = 0
+        while at < len(block) and block.startswith(start, at):
+            till = block.find(b"\n", at)
+            till = len(block) if till < 0 else till
+            stop = block.find(b'"', at + from_, till)
+            if stop < 0 or block[till - 1] != _BRACE or not block.startswith(end, stop):
+                break
+            name = block[at + from_ : stop]
+            if b"\\" in name or not (good or self._is_good(block[at:till])):
+                break
+            if not name.startswith(day):
+                name = row.relative(name, day)
+            keys += identity(begun, name, view[stop + more : till - 1])
+            rows += 1
+            at = till + 1
+        self._rows += rows
+        return at
+
+    def _is_good(self, line: bytes) -> bool:
+        return len(line) <= ROW_MAX_BYTES and self._judge.flaw(line) is None
+
+    def _take_odd(self, line: bytes, *, good: bool) -> None:
+        """Take a line that is not of the expected form, or is bad."""
+        self._rows += 1
+        found = row.parts(line)
+        bare = found is None and is_bare(line)
+        if self._flaw(line, found, bare=bare, good=good):
+            self.bad.append(self._rows)
+            if len(self.bad) > BAD_MAX:
+                raise CorruptError(f"more than {BAD_MAX:,} of its rows are bad")
+            return
+        name, raw = b"", line
+        if found:
+            name = row.relative(found.filename.encode(errors="surrogatepass"), self._day)
+            raw = found.raw
+        self._bare += bare
+        self.keys += row.identity(self._identities, name, raw)
+        self._expect(line, bare=bare)
+
+    def _expect(self, line: bytes, *, bare: bool) -> None:
+        """Expect that the next lines have the form of this one."""
+        if bare or self._bare_ones:
+            self._bare_ones = bare
+            self._head, self._judge = row.NO_HEAD, self._judges["" if bare else "raw"]
+        if not bare and (head := row.head_of(line, self._task.day)) is not row.NO_HEAD:
+            self._head = head
+            self._judge = self._judges["Raw" if b'"Raw":' in head.end else "raw"]
+
+    def flaw(self, line: bytes) -> Bad | None:
+        """Say why a row cannot be loaded; None if it can.  The line has no line feed."""
+        found = row.parts(line)
+        return self._flaw(line, found, bare=found is None and is_bare(line), good=False)
+
+    def _flaw(self, line: bytes, found: Parts | None, *, bare: bool, good: bool) -> Bad | None:
+        """Do the same.
+
+        Args:
+            line: the row.
+            found: its parts.
+            bare: it lacks the standard columns.
+            good: the judge that is expected to know its form has found no flaw.
+        """
+        name = found.filename if found else ""
+        if len(line) > ROW_MAX_BYTES:
+            detail = f"the row has more than {ROW_MAX_BYTES:,} bytes, which BigQuery does not take"
+            return Bad(filename=name, reason=ROW_TOO_LONG, detail=detail)
+        judge = self._judge
+        if bare is not self._bare_ones:
+            judge, good = self._judges["" if bare else "raw"], False
+        if not good and (flaw := judge.flaw(loadable_index(line) if bare else line)):
+            return Bad(filename=name, field=flaw.field, reason=str(flaw.reason), detail=flaw.detail)
+        if not bare and (found is None or found.date != self._task.day.iso):
+            told = found.date if found else None
+            detail = f"the bundle's day is {self._task.day.iso}, the row's date is {told!r}"
+            return Bad(filename=name, field="date", reason=WRONG_DAY, detail=detail)
+        return None
+
+    def whole(self) -> Whole:
+        """Sum up a bundle that was read to its end."""
+        return Whole(
+            rows=self._rows,
+            bad=len(self.bad),
+            bare=self._bare,
+            plain_bytes=self._bytes,
+            packed_bytes=self._task.size_bytes,
+        )
