@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostler.errors import SchemaError
-from jostler.schema import Field, Fields, Mode, parse_datatype_schema, to_json
+from jostler.schema import Field, Fields, Judge, Mode, parse_datatype_schema, to_json
+from jostler.schema.datatype import published
+from jostler.schema.fields import ALIASES, TYPES, canonical_type
+from jostler.schema.names import name_fault
 from tests.unit.schema import documents
 
 
@@ -62,13 +68,13 @@ def test_every_problem_is_reported_at_once() -> None:
     )
 
     assert [line.split(":")[0] for line in found] == [
-        "Samples[].[2]",
-        "Samples[].[2]",
         "Samples[].RTT",
         "Samples[].rtt",
+        "Samples[].[2]",
+        "Samples[].[2]",
+        "_table_x",
+        "_table_x",
         "Samples[].rtt",
-        "_table_x",
-        "_table_x",
     ]
 
 
@@ -115,6 +121,72 @@ def test_every_problem_is_reported_at_once() -> None:
 def test_each_rule_has_its_sentence(field: object, words: str) -> None:
     """A breach of one rule is told in words that name it."""
     assert any(words in line for line in problems(field))
+
+
+def test_the_published_schema_is_that_of_the_package() -> None:
+    """docs/ has it for editors; both are a JSON Schema of draft 2020-12."""
+    docs = Path(__file__).parents[3] / "docs" / "datatype.schema.json"
+
+    assert json.loads(docs.read_bytes()) == published()
+    assert docs.read_bytes() == (resources.files("jostler.schema") / docs.name).read_bytes()
+    jsonschema.Draft202012Validator.check_schema(published())
+
+
+def test_the_published_schema_knows_all_types_and_modes() -> None:
+    """And no other: what it lists is what the code reads."""
+    field = published()["$defs"]["field"]["properties"]
+    types = field["type"]["anyOf"][0]["enum"]
+
+    assert {canonical_type(kind) for kind in types} == TYPES
+    assert set(types) == TYPES | set(ALIASES)
+    assert set(field["mode"]["anyOf"][0]["enum"]) == set(Mode)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a", "_", "a1", "1a", "a b", "a\n", "", "é", "_Table_x", "_tables", "x" * 300, "x" * 301],
+)
+def test_names_of_a_schema_and_of_a_sample_have_one_rule(name: str) -> None:
+    """The JSON Schema and `name_fault`, which judges the keys of samples, agree."""
+    text = json.dumps([{"name": name, "type": "DATE"}]).encode()
+    try:
+        parse_datatype_schema(text, source="x")
+    except SchemaError:
+        assert name_fault(name)
+    else:
+        assert name_fault(name) is None
+
+
+def test_a_problem_names_file_field_and_reason() -> None:
+    """In words of ours, with what was found."""
+    fields = {"name": "RTT", "type": "INTERVAL", "mode": "maybe", "maxLength": 1.5}
+    data = json.dumps([{"name": "S", "type": "RECORD", "mode": "REPEATED", "fields": [fields]}])
+
+    with pytest.raises(SchemaError) as caught:
+        parse_datatype_schema(data.encode(), source="foo1.json")
+
+    assert str(caught.value).startswith("foo1.json is not a datatype schema")
+    assert caught.value.problems == [
+        "S[].RTT: maxLength 1.5: expected a whole number",
+        "S[].RTT: maxLength is only for STRING and BYTES",
+        "S[].RTT: unknown mode 'maybe': one of NULLABLE, REQUIRED, REPEATED",
+        f"S[].RTT: unknown type 'INTERVAL': one of {', '.join(sorted(TYPES | set(ALIASES)))}",
+    ]
+
+
+@pytest.mark.timeout(60)
+def test_a_table_has_ten_thousand_columns_and_no_more() -> None:
+    """Of any depth; date, archiver and its four fields, and raw are seven of them."""
+    half = [{"name": f"c{index}", "type": "FLOAT"} for index in range(4_996)]
+    inner = {"name": "n", "type": "RECORD", "mode": "REPEATED", "fields": half}
+    rest = [{"name": f"d{index}", "type": "STRING"} for index in range(4_996)]
+
+    columns = parse_datatype_schema(json.dumps([inner, *rest]).encode(), source="x")
+    assert Judge(columns).flaw(b'{"d1":"x","d2":"y","n":[{},{"c1":1.5}]}') is None
+
+    assert problems(inner, *rest, {"name": "more", "type": "DATE"}) == [
+        "(file): 9994 columns, at most 9993 fit beside date and archiver"
+    ]
 
 
 def test_fourteen_records_may_nest() -> None:
