@@ -156,7 +156,9 @@ def test_check_fails_where_the_start_would_for_lack_of_a_right(
 def test_check_says_everything_that_is_wrong(tmp_path: Path) -> None:
     """A bucket that does not answer and a schema that is wrong, in one run."""
     spool = Spool(tmp_path / "spool")
-    spool.schema_file("foo1").write_text("[]")
+    field = {"name": "RTT", "type": "INTERVAL"}
+    schema = [{"name": "Samples", "type": "RECORD", "mode": "REPEATED", "fields": [field]}]
+    spool.schema_file("foo1").write_text(json.dumps(schema))
     done = subprocess.run(
         [sys.executable, "-m", "jostler", *arguments(spool, "nobody", "-check")],
         capture_output=True,
@@ -167,7 +169,19 @@ def test_check_says_everything_that_is_wrong(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "FAIL datatype schemas" in done.stdout
+    problem = f"{spool.schema_file('foo1')}: Samples[].RTT: unknown type 'INTERVAL': one of "
+    assert problem in done.stdout
     assert "FAIL bucket" in done.stdout
+
+    done = subprocess.run(
+        [sys.executable, "-m", "jostler", *arguments(spool, url_of(tmp_path / "bucket"), "-once")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert problem in done.stdout + done.stderr
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory to another user")
