@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
-from jostler.cli.ask import AskError, get_json
+from jostler.cli.agent_client import VARIABLE, AgentClient, AskError
 from jostler.cli.flags import Flag, boolean, parse, usage
-from jostler.cli.status_text import as_text
+from jostler.cli.status_text import HEIGHT, WIDTH, details, screen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 WELL, WRONG, MISUSED = 0, 1, 2
+WATCH_S = 2.0
+HOME, REST_OF_LINE, REST_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
+"""To the first place of the terminal; clear to the end of the line; of the screen (ECMA-48)."""
 ABOUT = """usage: jostler status [flags]
 
 Shows what a running agent says of itself: what waits, what is on its way, what went wrong.
@@ -32,6 +37,20 @@ FLAGS = (
         name="address",
         help="where the agent answers, HOST:PORT"
         " (default $PROMETHEUSX_LISTEN_ADDRESS or localhost:9990)",
+        variable=False,
+    ),
+    Flag(
+        name="watch",
+        read=boolean,
+        default="false",
+        help="show it anew every 2 s, until you press Ctrl-C",
+        variable=False,
+    ),
+    Flag(
+        name="full",
+        read=boolean,
+        default="false",
+        help="show all there is, whole names too, however long it gets",
         variable=False,
     ),
     Flag(name="json", read=boolean, default="false", help="write /status.json", variable=False),
@@ -65,23 +84,57 @@ def main(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
 
 
 def _run(values: Mapping[str, Any], environ: Mapping[str, str]) -> int:
-    address = values["address"]
+    agent = AgentClient.of(values["address"], environ)
     if values["health"]:
-        return _health(address, environ)
-    document = get_json(address, environ, "/status.json")
-    text = json.dumps(document, indent=1) + "\n" if values["json"] else as_text(document)
-    sys.stdout.write(text)
+        switched_off = values["address"] is None and environ.get(VARIABLE) == ""
+        return WELL if switched_off else _health(agent)
+    if values["watch"]:
+        return _watch(agent, full=values["full"])
+    document = agent.status()
+    if values["json"]:
+        sys.stdout.write(json.dumps(document, indent=1) + "\n")
+    else:
+        sys.stdout.write(_text(document, full=values["full"]))
+    return _status_of(document)
+
+
+def _status_of(document: Mapping[str, Any]) -> int:
     return WELL if document["health"]["level"] == "ok" else WRONG
 
 
-def _health(address: str | None, environ: Mapping[str, str]) -> int:
-    from jostler.cli.ask import VARIABLE, get  # noqa: PLC0415 - used here alone
+def _health(agent: AgentClient) -> int:
+    wrong = agent.unwell()
+    sys.stderr.write(wrong)
+    return WRONG if wrong else WELL
 
-    if address is None and environ.get(VARIABLE) == "":
-        return WELL  # the operator switched the server off: nobody is to answer
 
-    status, body = get(address, environ, "/healthz")
-    if status == 200:  # noqa: PLR2004 - HTTP's OK
-        return WELL
-    sys.stderr.write(body.decode(errors="replace"))
-    return WRONG
+def _text(document: dict[str, Any], *, full: bool) -> str:
+    width, height = WIDTH, HEIGHT
+    if sys.stdout.isatty():
+        width, height = shutil.get_terminal_size((WIDTH, HEIGHT))
+    return details(document, width) if full else screen(document, width, height)
+
+
+def _watch(agent: AgentClient, *, full: bool) -> int:
+    """Show the status again and again; an agent that is away may come back.
+
+    Returns:
+        The exit status for what was shown last.
+    """
+    terminal = sys.stdout.isatty()
+    status = MISUSED
+    try:
+        while True:
+            try:
+                document = agent.status()
+                text, status = _text(document, full=full), _status_of(document)
+            except AskError as exc:
+                text, status = f"{exc}; asking again\n", MISUSED
+            if terminal:  # over what stands there, line by line, so that nothing flickers
+                lines = text.replace("\n", f"{REST_OF_LINE}\n")
+                text = f"{HOME}{lines}{REST_OF_SCREEN}"
+            sys.stdout.write(text if terminal else f"{text}\n")
+            sys.stdout.flush()
+            time.sleep(WATCH_S)
+    except KeyboardInterrupt:
+        return status

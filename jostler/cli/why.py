@@ -20,7 +20,7 @@ from jostler.agent.why.spool import Doer, Setting
 from jostler.archive import bigquery
 from jostler.archive import lookup as archive
 from jostler.bundle import state_dir
-from jostler.cli import why_agent as client
+from jostler.cli.agent_client import AgentClient, AskError, Told
 from jostler.cli.flags import parse, usage
 from jostler.cli.why_options import ABOUT, FLAGS
 from jostler.errors import JostlerError
@@ -101,8 +101,8 @@ class Archived:
 
 
 def _everywhere(text: str, values: Mapping[str, Any]) -> Answer:
-    told = client.ask(values["address"], text, os.environ)
-    if isinstance(told, client.Told):
+    told = _ask_agent(values["address"], text)
+    if isinstance(told, Told):
         asked = question.parse(text, spool=told.spool, datatypes=told.datatypes)
         found, looked = list(told.answer.findings), list(told.answer.looked)
         archived = Archived(
@@ -116,9 +116,9 @@ def _everywhere(text: str, values: Mapping[str, Any]) -> Answer:
             node=told.node,
         )
     else:
-        asked, here = _here(text, values, told.why)
+        asked, here = _here(text, values, told)
         found = list(here.findings)
-        looked = [Looked("agent", False, told.why), *here.looked]
+        looked = [Looked("agent", False, told), *here.looked]
         archived = Archived(
             bucket=_bucket(values),
             places=_places(
@@ -138,6 +138,28 @@ def _everywhere(text: str, values: Mapping[str, Any]) -> Answer:
     else:
         looked.append(Looked(bigquery.WHERE, False, "no -project given"))
     return Answer.of(_same_bytes(found), looked)
+
+
+def _ask_agent(address: str | None, text: str) -> Told | str:
+    """Ask an agent for a file; if none tells, return why.
+
+    Args:
+        address: as `-address` gives it; None: where the environment says; empty: nobody.
+        text: the file.
+
+    Raises:
+        ValueError: the address is none.
+    """
+    if not address and address is not None:
+        return "no -address given"
+    try:
+        agent = AgentClient.of(address, os.environ)
+    except AskError as exc:
+        raise ValueError(str(exc)) from exc
+    try:
+        return agent.why(text)
+    except AskError as exc:
+        return str(exc)
 
 
 def _same_bytes(found: Sequence[Finding]) -> list[Finding]:

@@ -210,6 +210,11 @@ def bucket_down() -> Document:
         ],
     }
     ndt7 = document["datatypes"][0]
+    ndt7["level"] = "bad"
+    document["spool"]["full_in_s"] = 111_720
+    document["health"]["problems"][0]["runbook"] = (
+        "https://docs.example.org/runbook.md#uploads-failing"
+    )
     ndt7["waiting"] = {"files": 1204, "bytes": 28_123_456, "oldest": at(520)}
     ndt7["uploading"] = [
         {

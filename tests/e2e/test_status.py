@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import pty
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -304,6 +308,29 @@ def test_status_says_when_nobody_answers(arguments_: tuple[str, ...]) -> None:
     assert ended.returncode == 2
     assert ended.stderr.startswith("jostler status: ")
     assert not ended.stdout
+
+
+def test_status_can_be_watched(tmp_path: Path) -> None:
+    """On a terminal it writes over itself, says when nobody answers, and ends with Ctrl-C."""
+    ours, theirs = pty.openpty()
+    argv = arguments(Spool(tmp_path / "spool"), (tmp_path / "bucket").as_uri(), *LISTEN)
+    with RunningAgent(*argv) as agent, os.fdopen(ours, "rb", buffering=0) as terminal:
+        ask = asked(agent)
+        watch = subprocess.Popen(
+            [sys.executable, "-m", "jostler", "status", "-watch", "-address", ask.address],
+            stdout=theirs,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        seen = b""
+        while seen.count(b"\x1b[H") < 2 or b"running" not in seen:
+            seen += terminal.read(1 << 16)
+        agent.stop()
+        while b"nobody answers at" not in seen:
+            seen += terminal.read(1 << 16)
+        watch.send_signal(signal.SIGINT)
+        assert watch.wait(WAIT_S) == 2
+    assert b"Traceback" not in seen
 
 
 def test_status_as_json_and_the_health_check(tmp_path: Path) -> None:

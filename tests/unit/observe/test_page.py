@@ -204,6 +204,20 @@ def test_the_page_says_what_the_document_says(state: str) -> None:
         assert problem["hint"] in "".join(page.texts)
 
 
+def test_a_problem_leads_to_the_runbook_and_marks_its_datatypes() -> None:
+    """By the address in the document; only https is taken for one."""
+    document = documents.bucket_down()
+    document["health"]["problems"][1]["runbook"] = "javascript:alert(1)"
+
+    page = Page(render(document))
+
+    links = [value for name, value in page.attributes if name == "href"]
+    assert "https://docs.example.org/runbook.md#uploads-failing" in links
+    assert not [link for link in links if link.startswith("javascript")]
+    assert ("class", "wrong bad") in page.attributes
+    assert "of 20.0 GiB; full in 1 d 7 h" in page.texts
+
+
 def test_a_thousand_rejects_make_no_endless_page() -> None:
     """The first ones are shown, more are folded, the rest is counted."""
     page = render(documents.thousand_rejects())

@@ -47,7 +47,7 @@ def banner(document: Facts, now: datetime | None) -> Html:
         since = tag("p", "Since ", when(health.get("since"), now), class_="since")
     return tag(
         "section",
-        _sign(level),
+        sign(level),
         tag("div", tag("h1", headline(document)), since),
         tag("ul", *problems) if problems else NOTHING,
         class_=f"banner {level}",
@@ -74,7 +74,7 @@ def _problem(problem: Facts, now: datetime | None) -> Html:
     runbook = _runbook(code, text(problem.get("runbook")))
     return tag(
         "li",
-        _sign(level_of(problem)),
+        sign(level_of(problem)),
         tag("div", tag("p", *said), tag("p", hint, runbook, class_="hint")),
         class_=level_of(problem),
         data_key=f"problem {code}",
@@ -91,7 +91,8 @@ def _runbook(code: str, url: str) -> Html:
     return join([" Runbook: ", section, "."])
 
 
-def _sign(level: str) -> Html:
+def sign(level: str) -> Html:
+    """Draw the sign of a level."""
     return tag(
         "svg",
         tag("path", d=_SIGNS[level]),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jostler import words
+from jostler.agent.observe.page.banner import sign
 from jostler.agent.observe.page.chart import Chart, Measure, Shape
 from jostler.agent.observe.page.datatype import anchor, bar, rejected, waiting
 from jostler.agent.observe.page.facts import Facts, mapping, sequence, several, text
@@ -34,7 +35,7 @@ def tiles(document: Facts, now: datetime | None) -> Html:
     size = sum(words.number(one.get("bytes")) or 0 for one in waits)
     instants = [at for one in waits if (at := words.instant(one.get("oldest")))]
     oldest = min(instants, default=None)
-    age = words.duration((now - oldest).total_seconds()) if now and oldest else words.DASH
+    age = words.duration((now - oldest).total_seconds()) if now and oldest else "none waits"
     spool, memory = mapping(document.get("spool")), mapping(document.get("memory"))
     free, whole = words.number(spool.get("free_bytes")), words.number(spool.get("size_bytes"))
     used = whole - free if free is not None and whole is not None else None
@@ -47,12 +48,21 @@ def tiles(document: Facts, now: datetime | None) -> Html:
         ),
         _tile("Uploads", *_uploads(mapping(document.get("uploads")))),
         _tile(
-            "Spool's disk", f"{words.size(free)} free", f"of {words.size(whole)}", bar(used, whole)
+            "Spool's disk",
+            f"{words.size(free)} free",
+            f"of {words.size(whole)}{_full(spool)}",
+            bar(used, whole),
         ),
         _tile("Memory for files", words.size(held), f"of {words.size(limit)}", bar(held, limit)),
         class_="tiles",
         aria_label="Figures",
     )
+
+
+def _full(spool: Facts) -> str:
+    """Say when the disk is full, if it fills."""
+    left_s = words.number(spool.get("full_in_s"))
+    return "" if left_s is None else f"; full in {words.duration(left_s)}"
 
 
 def charts(history: Facts) -> Html:
@@ -135,8 +145,12 @@ def glance(document: Facts, now: datetime | None) -> Html:
 
 def _glance(facts: Facts, now: datetime | None) -> Row:
     label = text(facts.get("name"))
+    link = tag("a", tag("bdi", label), href=f"#{anchor(label)}")
+    level = text(facts.get("level"))
+    if level in {"attention", "bad"}:
+        link = tag("span", sign(level), " ", link, class_=f"wrong {level}")
     cells = (
-        tag("a", tag("bdi", label), href=f"#{anchor(label)}"),
+        link,
         waiting(facts),
         when(mapping(facts.get("waiting")).get("oldest"), now),
         words.count(len(sequence(facts.get("open")))),
