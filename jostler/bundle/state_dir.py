@@ -38,12 +38,12 @@ def default(local_data_dir: Path, experiment: str) -> Path:
     or nothing can be made beside it, the state lies in it.
     """
     beside = local_data_dir / f".jostler-{experiment}"
-    if beside.is_dir():
-        return beside
     try:
+        if beside.is_dir():
+            return beside
         above, spool = local_data_dir.stat(), (local_data_dir / experiment).stat()
     except OSError:
-        return beside  # one of both is not there: the agent makes it
+        return beside  # one is not there, and the agent makes it; or nobody may look
     if above.st_dev != spool.st_dev or not os.access(local_data_dir, os.W_OK | os.X_OK):
         return earlier(local_data_dir, experiment)
     return beside
