@@ -49,6 +49,10 @@ class Bucket(Protocol):
         """Yield the objects whose names begin with `prefix` and lie in [start, end), in order."""
         ...
 
+    def written(self, prefix: str) -> Iterator[tuple[str, float]]:
+        """Yield name and Unix time of writing of the objects whose names begin with `prefix`."""
+        ...
+
     def folders(self, prefix: str) -> tuple[str, ...]:
         """Return the folders right below `prefix`, which ends with a slash or is empty."""
         ...
@@ -119,6 +123,12 @@ class DirectoryBucket:
         seen = path.stat()
         return Entry(name, f"{seen.st_ino}-{seen.st_mtime_ns}", seen.st_size)
 
+    def written(self, prefix: str) -> Iterator[tuple[str, float]]:
+        """Tell the time of each file's last change."""
+        for entry in self.list(prefix):
+            with _translated(f"{self.url}/{entry.name}"):
+                yield entry.name, (self._root / entry.name).stat().st_mtime
+
     def folders(self, prefix: str) -> tuple[str, ...]:
         """List the directories right below."""
         with _translated(f"{self.url}/{prefix}"):
@@ -186,6 +196,18 @@ class GcsBucket:
             )
             for blob in blobs:
                 yield Entry(blob.name, str(blob.generation), int(blob.size or 0))
+
+    def written(self, prefix: str) -> Iterator[tuple[str, float]]:
+        """List names and times of creation."""
+        with self._listing(), _translated(f"{self.url}/{prefix}"):
+            for blob in self._client.list_blobs(
+                self._bucket,
+                prefix=prefix,
+                fields="items(name,timeCreated),nextPageToken",
+                page_size=PAGE,
+                **self._how,
+            ):
+                yield blob.name, blob.time_created.timestamp()
 
     @contextmanager
     def _listing(self) -> Iterator[None]:

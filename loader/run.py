@@ -11,6 +11,7 @@ from __future__ import annotations
 import platform
 import secrets
 import socket
+import time
 import traceback
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -26,10 +27,13 @@ from loader.bigquery.ledger import Meta
 from loader.bigquery.partition_load import Finisher, job_id
 from loader.bigquery.record import STARTED, Outcome, Run
 from loader.bigquery.warehouse import Warehouse
+from loader.bucket import open_bucket, split_url
+from loader.errors import BucketError
 from loader.plan.due import UNKNOWN, Day, Refusal, Status, waves
 from loader.planner import Planner
 from loader.spark.session import session
 from loader.spark.wave import Place, Verified, Wave
+from loader.staging import sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,6 +120,7 @@ class Loader:
                 why = f"the day changed {ROUNDS} times while it was being loaded"
                 outcomes[key] = replace(outcome, status=Status.FAILED, why=why)
         self._finish_first_loads(ready, outcomes)
+        self._sweep_staging()
         return list(outcomes.values())
 
     def compare(self) -> Comparison:
@@ -231,6 +236,20 @@ class Loader:
     def _job_of(self, day: Day) -> str:
         ready = self.planner.ready[str(day.table.name)]
         return job_id(day, ready, day.attempt + 1)
+
+    def _sweep_staging(self) -> None:
+        """Remove what killed runs left; what cannot be removed is told, and fails nothing."""
+        url, prefix = split_url(self._options.staging)
+        try:
+            removed, failed = sweep(open_bucket(url, self._options.patience_s), prefix, time.time())
+        except BucketError as exc:
+            if not url.startswith("file:"):  # a directory is made when something is staged
+                self._tell.event("staging.not_removed", "warning", object=url, error=str(exc))
+            return
+        if removed:
+            self._tell.event("staging.swept", objects=removed)
+        for name, error in failed:
+            self._tell.event("staging.not_removed", "warning", object=name, error=error)
 
     def _finish_first_loads(self, ready: list[Table], outcomes: dict[DayKey, Outcome]) -> None:
         """Note which new tables have been loaded whole: all days listed, and each ended well."""

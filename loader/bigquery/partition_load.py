@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import io
 import json
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from loader.bigquery import attempts
 from loader.bigquery.appends import BadRows
 from loader.bigquery.batches import URIS_MAX
-from loader.bigquery.record import STARTED, Outcome, Run, Telling
+from loader.bigquery.record import Outcome, Run, Telling
 from loader.bucket import open_bucket
 from loader.errors import BucketError, WarehouseError
 from loader.plan.due import Status
@@ -28,6 +26,7 @@ from loader.spark.wave import refused_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from loader.bigquery.attempts import Ended
     from loader.bigquery.batches import Batches
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from loader.spark.wave import Verified
 
 CLEANERS = 4
-STALE_S = 2 * 86_400
 _MANIFEST = "FILE_SET_SPEC_TYPE_NEW_LINE_DELIMITED_MANIFEST"
 
 
@@ -172,21 +170,9 @@ class Finisher:
         return BadRows(*few_uris(self._run, found, found.rejects, "rejects.txt"))
 
     def _clean(self, found: Verified) -> None:
-        """Remove what was written for the day, and what runs of days ago left behind."""
+        """Remove what was written for the day."""
         for bucket, name in found.staged:
             self._remove(bucket, name)
-        if not found.staged:
-            return
-        bucket, name = found.staged[0]
-        folder = name.split(f"/{self._run.id}/")[0] + "/"
-        oldest = datetime.fromtimestamp(time.time() - STALE_S, UTC).strftime(STARTED)
-        try:
-            left = list(open_bucket(bucket, self._run.patience_s).list(folder))
-        except BucketError:
-            return
-        for entry in left:
-            if entry.name.removeprefix(folder) < oldest:
-                self._remove(bucket, entry.name)
 
     def _remove(self, bucket: str, name: str) -> None:
         try:

@@ -1,0 +1,68 @@
+"""Staging is emptied: what runs left there that were killed, whatever day it was for.
+
+**Invariant:** an object is removed only if its name is one that a loader gives (see `Place`), its
+run began more than STALE_S ago, and it was itself written more than STALE_S ago: no load job runs
+that long (BigQuery ends them after six hours), and a run loads what it has staged within a wave.
+"""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from loader.bigquery.record import STARTED
+from loader.errors import BucketError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from loader.bucket import Bucket
+
+STALE_S = 2 * 86_400
+THREADS = 8
+_STAGED_RE = re.compile(r"[^/]+\.[^/]+/[0-9]{8}/([0-9]{8}t[0-9]{6})-[0-9a-f]{6}/[^/]+", re.ASCII)
+
+
+def sweep(bucket: Bucket, prefix: str, now_s: float) -> tuple[int, list[tuple[str, str]]]:
+    """Remove what is stale.
+
+    Args:
+        bucket: of staging.
+        prefix: of staging, without a slash at its end; may be empty.
+        now_s: Unix time.
+
+    Returns:
+        How many objects were removed, and which could not be, with the reason.
+
+    Raises:
+        BucketError: staging cannot be listed.
+    """
+    names = list(_stale(bucket, f"{prefix}/" if prefix else "", now_s))
+
+    def remove(name: str) -> tuple[str, str] | None:
+        try:
+            bucket.remove(name)
+        except BucketError as exc:
+            return name, str(exc)
+        return None
+
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="sweep") as pool:
+        failed = [problem for problem in pool.map(remove, names) if problem]
+    return len(names) - len(failed), failed
+
+
+def _stale(bucket: Bucket, folder: str, now_s: float) -> Iterator[str]:
+    oldest_s = now_s - STALE_S
+    for name, written_s in bucket.written(folder):
+        found = _STAGED_RE.fullmatch(name, len(folder))
+        if found and written_s < oldest_s and _began_s(found[1]) < oldest_s:
+            yield name
+
+
+def _began_s(text: str) -> float:
+    try:
+        return datetime.strptime(text, STARTED).replace(tzinfo=UTC).timestamp()
+    except ValueError:  # 13th month: a name of somebody else's
+        return float("inf")
