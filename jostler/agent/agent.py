@@ -183,6 +183,7 @@ class Agent:
             missed_age_s=config.missed_age_s,
             bad_files=config.bad_files,
             read_tries=1 if config.mode is Mode.ONCE else READ_TRIES,
+            once=config.mode is Mode.ONCE,
         )
         self._intake = Intake(rules, self._spool, self._shelf, self.tally)
         commit = Commit(

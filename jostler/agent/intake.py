@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from jostler.agent.ages import Ages
+from jostler.agent.ages import Ages, Clock, Sightings
 from jostler.bundle import (
     REJECT_WHOLE_BYTES,
     Confined,
@@ -74,6 +74,7 @@ class Rules:
         missed_age_s: a scanned file of this age is taken, good or bad.
         bad_files: what becomes of bad ones.
         read_tries: after how many failed reads a file is called unreadable.
+        once: no scan will meet a file again.
     """
 
     spool: str
@@ -83,6 +84,7 @@ class Rules:
     missed_age_s: float
     bad_files: BadFiles
     read_tries: int
+    once: bool = False
 
 
 class Left(NamedTuple):
@@ -135,6 +137,8 @@ class Intake:
         self._shelf = shelf
         self._tally = tally
         self.ages = Ages(rules.settle_age_s, rules.missed_age_s)
+        self._clock = Clock()
+        self._sightings = Sightings()
         self.spool = rules.spool
         self._prefix = len(rules.spool) + 1
         self._pending: set[str] = set()
@@ -223,8 +227,10 @@ class Intake:
             return Taken.SKIPPED
         try:
             # One byte more than a bundle holds shows that a file is too big.
-            read = read_file(self._files, path, self._rules.max_bytes + 1)
+            scanned = how is How.SCAN
+            read = read_file(self._files, path, self._rules.max_bytes + 1, ask_writer=scanned)
         except (FileNotFoundError, NotADirectoryError, NotAFileError):
+            self.overdue.discard(path)
             if how is How.EVENT:
                 self._tally.vanished[path.partition("/")[0]] += 1
             return Taken.SKIPPED
@@ -240,6 +246,12 @@ class Intake:
 
     def _too_young(self, path: str, read: Read) -> Taken | None:
         """Decide whether a file that a scan met must wait or was looked at before."""
+        if others_ns := self._clock.others_ns():
+            self.ages = replace(self.ages, others_ns=others_ns)
+        if read.writer:  # who closes it is heard, so no scan is asked for
+            if self._is_missed(read.state):
+                self.overdue.add(path)
+            return Taken.WAITS
         if self._doubtful.get(path) == read.state and not self._is_missed(read.state):
             self._will_be_of_age(read.state)
             return Taken.SKIPPED
@@ -250,7 +262,8 @@ class Intake:
 
     def _will_be_of_age(self, state: FileState) -> None:
         """Note when a bad file must be looked at again at the latest."""
-        due_s = time.monotonic() + self.ages.until_missed_s(state, time.time_ns())
+        left_s = self.ages.until_missed_s(state, time.time_ns())
+        due_s = time.monotonic() + (left_s if left_s > 0 else self._rules.settle_age_s)
         self.of_age_s = due_s if self.of_age_s is None else min(self.of_age_s, due_s)
 
     def _wait(self, path: str, state: FileState) -> Taken:
@@ -262,6 +275,19 @@ class Intake:
 
     def _is_missed(self, state: FileState) -> bool:
         return self.ages.until_missed_s(state, time.time_ns()) <= 0
+
+    def _is_at_rest(self, path: str, read: Read) -> bool:
+        """Say whether nobody writes a file: asked of the kernel, or else seen for `settle_age_s`.
+
+        Times alone prove nothing: the clock may have stepped before this process began.
+        """
+        if read.writer is False or self._rules.once:
+            return True
+        seen_s = self._sightings.unchanged_s(path, read.state, time.monotonic())
+        if seen_s < self._rules.settle_age_s:
+            return False
+        self._sightings.forget(path)
+        return True
 
     def _judge(self, path: str, read: Read, how: How) -> Taken:
         datatype, _, filename = path.partition("/")
@@ -288,7 +314,7 @@ class Intake:
                 return Taken.NO_ROOM
             rejection = _too_big(datatype, read.state.size, self._rules.max_bytes)
         assert rejection
-        if how is How.SCAN and not self._is_missed(read.state):
+        if how is How.SCAN and not (self._is_missed(read.state) and self._is_at_rest(path, read)):
             _remember(self._doubtful, path, read.state)  # perhaps half-written
             self._will_be_of_age(read.state)
             return Taken.WAITS

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jostler.bundle.confined import NotAFileError
 from jostler.bundle.entry import Entry, FileState
+from jostler.bundle.lease import has_writer
 
 if TYPE_CHECKING:
     from jostler.bundle.confined import Confined, Directories
@@ -32,11 +33,13 @@ class Read(NamedTuple):
         state: the file's when it was opened.
         at_us: microseconds since 1970 just before it was opened.  A change after that instant
             shows in the file's state, unless it falls into the same tick of the kernel's clock.
+        writer: whether somebody had it open for writing; None: not asked, or the system cannot say.
     """
 
     content: bytes
     state: FileState
     at_us: int
+    writer: bool | None = None
 
     @property
     def whole(self) -> bool:
@@ -44,8 +47,10 @@ class Read(NamedTuple):
         return len(self.content) == self.state.size
 
 
-def read_file(spool: Confined, path: str, most: int) -> Read:
+def read_file(spool: Confined, path: str, most: int, *, ask_writer: bool = False) -> Read:
     """Read a file of the spool, `most` bytes of it at the most.
+
+    With `ask_writer` a file that somebody has open for writing is not read: `content` is empty.
 
     Raises:
         NotAFileError: it is no regular file, or a link stands in its path.
@@ -55,6 +60,9 @@ def read_file(spool: Confined, path: str, most: int) -> Read:
     fd = spool.open(path, _FLAGS)
     try:
         status = _regular(fd, path)
+        writer = has_writer(fd) if ask_writer else None
+        if writer:
+            return Read(b"", FileState.of(status), at_us, writer)
         # One byte more than the size shows a file that grows while it is read.
         wanted = min(status.st_size + 1, most)
         content = os.read(fd, wanted)
@@ -65,7 +73,7 @@ def read_file(spool: Confined, path: str, most: int) -> Read:
             content += more
     finally:
         os.close(fd)
-    return Read(content, FileState.of(status), at_us)
+    return Read(content, FileState.of(status), at_us, writer)
 
 
 def content_hash(content: bytes) -> bytes:

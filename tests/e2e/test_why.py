@@ -485,13 +485,14 @@ def test_an_open_file_is_told_by_the_agent_with_what_will_seal_its_bundle(
 
 def test_a_file_that_nobody_has_closed_waits_for_a_scan(spool: Spool, bucket: str) -> None:
     """The agent says for how long at the most."""
-    path = spool.experiment / FILE
-    with AskedAgent(*arguments(spool, bucket, *SLOW)) as agent, path.open("wb") as file:
-        file.write(document(1))
-        file.flush()
-
+    spool.write("m1.json", document(1))
+    with AskedAgent(*arguments(spool, bucket, *SLOW)) as agent:
         said = agent.ask(FILE)
+        with (spool.experiment / FILE).open("r+b"):
+            while_open = agent.ask(FILE)
 
+    assert while_open.states == ["waiting"]
+    assert while_open.first["why"] == "a process has it open for writing"
     assert (said.status, said.states) == (GOOD, ["waiting"])
     assert "nobody has closed it" in said.first["why"]
     assert re.search(r"by a scan in (1 h|59 min)", said.first["next"])

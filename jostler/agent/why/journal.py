@@ -49,9 +49,9 @@ def findings(
         uploads: by name of the data object, what the agent that answers knows; None when no agent
             answers.
     """
-    if not directory.exists():
-        return [], Looked(WHERE, False, f"{directory}: there is no such directory")
     try:
+        if not directory.exists():
+            return [], Looked(WHERE, False, f"{directory}: there is no such directory")
         records, unreadable = Journal(directory).load()
     except OSError as exc:
         return [], Looked(WHERE, False, f"{directory}: {exc.strerror}")

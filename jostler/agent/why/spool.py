@@ -147,10 +147,13 @@ def waiting(path: str, setting: Setting, doer: Doer) -> Finding | None:
     if why:
         return replace(found, why=why, next=following, evidence={"path": full})
     try:
-        read_file(Confined(str(setting.spool)), path, 0)
+        read = read_file(Confined(str(setting.spool)), path, 0, ask_writer=True)
     except OSError as exc:
         return replace(_unreadable(path, full, exc), since=found.since)
     why, following = _reason(path, state, setting, doer)
+    if read.writer and not doer.holds_back:
+        why = "a process has it open for writing"
+        following = "it is taken when that process closes it"
     evidence = on_disk(str(setting.spool), path, state)
     return replace(found, state=State.WAITING, why=why, next=following, evidence=evidence)
 

@@ -31,7 +31,7 @@ def unlinked(path: Path, entry: Entry) -> bool:
 
 def entry_of(path: Path, *, read_after_ns: int) -> Entry:
     """Return the entry of a file that was read so long after its last change."""
-    content, state, _ = read(path)
+    content, state, *_ = read(path)
     touched_ns = max(state.mtime_ns, state.ctime_ns)
     added_us = (touched_ns + read_after_ns) // 1000 + 1
     return Entry(path.name, state, added_us, content_hash(content))
