@@ -1,8 +1,9 @@
 # The images: targets `agent` and `loader`.  docs/image.md tells how to build, pin and run them.
-# Pin BASE by digest in production: python:3.13-slim-trixie@sha256:...
+# Pin the base in production: --build-arg BASE_DIGEST=sha256:...
 ARG BASE=python:3.13-slim-trixie
+ARG BASE_DIGEST=""
 
-FROM ${BASE} AS tools
+FROM ${BASE}${BASE_DIGEST:+@}${BASE_DIGEST} AS tools
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
 WORKDIR /src
 COPY requirements-build.lock ./
@@ -29,14 +30,21 @@ RUN /build/bin/python -m pip --python /opt/venv/bin/python install --no-compile 
     && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/venv/lib
 
 # pyspark comes as source only: its wheel is built with the locked setuptools, not with a fetched one.
+# The jars that go are of machine learning, streaming state, a Hive metastore of its own, Spark Connect, the Scala
+# shell and other systems: -Xlog:class+load names none of them in a load, local or on Kubernetes.
 FROM tools AS loader-venv
 COPY requirements-loader.lock ./
 RUN /build/bin/python -m pip wheel --no-deps --no-build-isolation --require-hashes \
         --wheel-dir /dependencies -r requirements-loader.lock
 COPY --from=wheel /wheels /wheels
+# hadolint ignore=DL3003
 RUN python3 -m venv --without-pip /opt/venv \
     && /build/bin/python -m pip --python /opt/venv/bin/python install --no-compile --no-deps \
         --no-index /dependencies/*.whl /wheels/*.whl \
+    && cd /opt/venv/lib/python3*/site-packages/pyspark/jars \
+    && rm -f rocksdbjni-* spark-connect_* breeze* spire* cats-kernel_* algebra_* lapack-* blas-* arpack* \
+        JTransforms-* scala-compiler-* jline-* derby* datanucleus-* netty-transport-native-kqueue-* \
+        netty-tcnative-*-osx-* netty-tcnative-*-windows-* \
     && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/venv/lib \
     && ln -s /opt/venv/lib/python3*/site-packages/pyspark /opt/spark \
     && mkdir /opt/spark/conf /opt/spark/work-dir \
@@ -44,7 +52,7 @@ RUN python3 -m venv --without-pip /opt/venv \
 
 # What both images share: the interpreter without its installers, and with its bytecode, which nobody can
 # write later: compiling the standard library at each start would take a second of CPU.
-FROM ${BASE} AS runtime
+FROM ${BASE}${BASE_DIGEST:+@}${BASE_DIGEST} AS runtime
 RUN rm -rf /usr/local/lib/python3*/site-packages/pip* /usr/local/lib/python3*/ensurepip \
         /usr/local/bin/pip* /usr/lib/python3*/ensurepip /usr/share/python-wheels \
     && python3 -m compileall -q --invalidation-mode unchecked-hash -x '/(tests?|idlelib|lib2to3|turtledemo)/' \
@@ -66,27 +74,61 @@ COPY images/spark_entrypoint.py /opt/jostler/entrypoint.py
 COPY loader/job.py /opt/jostler/job.py
 ARG VERSION=0.1.0
 ARG COMMIT=unknown
+ARG CREATED=""
+ARG SOURCE=""
+ARG BASE
+ARG BASE_DIGEST
+RUN --mount=type=bind,source=images/sbom.py,target=/sbom.py \
+    python3 /sbom.py jostler-loader "${VERSION}" /opt/venv > /opt/jostler/sbom.cdx.json
 ENV JOSTLER_COMMIT=${COMMIT} SPARK_HOME=/opt/spark PYSPARK_PYTHON=/opt/venv/bin/python3
 LABEL org.opencontainers.image.title="jostler-loader" \
       org.opencontainers.image.description="Loads bundles of measurement files into BigQuery" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${COMMIT}"
+      org.opencontainers.image.revision="${COMMIT}" \
+      org.opencontainers.image.created="${CREATED}" \
+      org.opencontainers.image.source="${SOURCE}" \
+      org.opencontainers.image.documentation="${SOURCE}/blob/${COMMIT}/docs/image.md" \
+      org.opencontainers.image.base.name="${BASE}" \
+      org.opencontainers.image.base.digest="${BASE_DIGEST}"
 WORKDIR /tmp
 USER 185:0
 ENTRYPOINT ["python3", "/opt/jostler/entrypoint.py"]
 
-# Last, so that a build without --target makes the agent.
-FROM runtime AS agent
+# The agent's root without shell, package manager and programs.  What runs here is said without a shell.
+FROM runtime AS agent-root
 COPY --from=agent-venv /opt/venv /opt/venv
+COPY images/sbom.py images/strip.py /
+ARG VERSION=0.1.0
+RUN mkdir /opt/jostler \
+    && python3 /sbom.py jostler "${VERSION}" /opt/venv > /opt/jostler/sbom.cdx.json \
+    && rm /sbom.py
+RUN ["python3", "/strip.py"]
+
+# Last, so that a build without --target makes the agent.  One layer, for removed files stay in the base's.
+FROM scratch AS agent
+# hadolint ignore=DL3067
+COPY --from=agent-root / /
 ARG VERSION=0.1.0
 ARG COMMIT=unknown
-ENV JOSTLER_COMMIT=${COMMIT}
+ARG CREATED=""
+ARG SOURCE=""
+ARG BASE
+ARG BASE_DIGEST
+ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/bin:/bin \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    JOSTLER_COMMIT=${COMMIT}
 LABEL org.opencontainers.image.title="jostler" \
       org.opencontainers.image.description="Carries measurement files from a spool directory to a bucket" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${COMMIT}"
+      org.opencontainers.image.revision="${COMMIT}" \
+      org.opencontainers.image.created="${CREATED}" \
+      org.opencontainers.image.source="${SOURCE}" \
+      org.opencontainers.image.documentation="${SOURCE}/blob/${COMMIT}/docs/image.md" \
+      org.opencontainers.image.base.name="${BASE}" \
+      org.opencontainers.image.base.digest="${BASE_DIGEST}"
 WORKDIR /
 USER 10001:10000
 HEALTHCHECK --interval=30s --timeout=20s --start-period=30s --retries=3 \

@@ -35,7 +35,10 @@ WAIT_S = 60.0
 UID, GID = 10001, 10000
 # How this machine reaches its package registries; none of it stays in an image.
 OF_THE_HOST = ("/etc/pip.conf", "/opt/wheels", "/etc/ssl/certs/ca-certificates.crt")
-NOT_IN_AGENT = ("pip", "pip3", "gcc", "cc", "java", "make", "jostler-load", "spark-submit")
+NOT_IN_AGENT = (
+    *("pip", "pip3", "gcc", "cc", "java", "make", "perl", "jostler-load", "spark-submit"),
+    *("sh", "bash", "dash", "apt", "apt-get", "dpkg", "busybox", "su", "mount"),
+)
 
 
 def run(
@@ -89,6 +92,7 @@ class Builder:
         say(f"build: {target}")
         host = [f"--volume={path}:{path}:ro" for path in OF_THE_HOST if Path(path).exists()]
         arguments = ("BASE=localhost/base", "VERSION=0.1.0", f"COMMIT={commit}")
+        arguments += ("SOURCE=https://example.org/jostler", "CREATED=2026-01-02T00:00:00Z")
         run(
             *(*self.buildah, "build", "--isolation", "chroot", "--format", "docker"),
             *("--pull-never", "--env", f"PIP_CERT={OF_THE_HOST[-1]}", *host),
@@ -216,16 +220,25 @@ def agent(home: Path, builder: Builder) -> None:
         assert not found, found
     for pattern in ("opt/**/pip", "usr/**/ensurepip", "opt/**/pyspark", "opt/**/loader"):
         assert not list(root.glob(pattern)), pattern
-    shells = [
-        path for path in (root / "usr/bin").glob("*sh") if path.name in {"sh", "bash", "dash"}
-    ]
-    for shell in shells:
-        shell.rename(shell.with_suffix(".away"))  # what needs a shell now fails
-    say("agent: no pip, compiler, Java, Spark or loader; run with its shells taken away")
+    say("agent: no shell, package manager, compiler, Java, Spark or loader")
+    told(root, config, "jostler")
     agent_runs(home, root, config, f"file://{home}/bucket")
     with GcsServer() as server:
         server.create_bucket("check")
         agent_runs(home, root, config, "check", STORAGE_EMULATOR_HOST=server.url)
+
+
+def told(root: Path, config: dict[str, Any], name: str) -> None:
+    """Check labels and the list of parts against what is there."""
+    labels = config["Labels"]
+    wanted = ("title", "description", "licenses", "version", "revision", "created", "source")
+    missing = [w for w in (*wanted, "documentation", "base.name", "base.digest")
+               if f"org.opencontainers.image.{w}" not in labels]  # fmt: skip
+    assert not missing, missing
+    bill = json.loads((root / "opt/jostler/sbom.cdx.json").read_text())
+    parts = {(part["purl"].split("/")[0], part["name"]) for part in bill["components"]}
+    assert {("pkg:pypi", "jostler"), ("pkg:pypi", "orjson"), ("pkg:deb", "libc6")} <= parts
+    say(f"{name}: {len(parts)} parts in its list, all labels")
 
 
 def loader(home: Path, builder: Builder) -> None:
@@ -233,6 +246,7 @@ def loader(home: Path, builder: Builder) -> None:
     from embedded import EmbeddedBigQuery  # noqa: PLC0415 - only here
 
     root, config = builder.unpack("loader")
+    told(root, config, "jostler-loader")
     with EmbeddedBigQuery(home / "bigquery") as server:
         box = Container(
             home, root, config, binds={f"{home}/bucket": home / "bucket"},
