@@ -186,14 +186,17 @@ def _of_bucket(bucket: Bucket, options: Options, found: Found) -> Iterator[Sourc
 
 
 def _together(sources: list[Source]) -> Fields | str:
-    """Merge the schemas of several buckets; a sentence says why that cannot be."""
+    """Merge the schemas of several buckets; a sentence says why that cannot be.
+
+    Each bucket may have columns that the others lack: the agents of each know their own.
+    """
     fields = sources[0].fields
     for source in sources[1:]:
-        comparison = compare(fields, source.fields)
-        if comparison.relation is Relation.INCOMPATIBLE:
-            return f"the schemas of several buckets differ: {'; '.join(comparison.conflicts)}"
-        if comparison.relation is Relation.ADDITIONS:
-            fields = merged(fields, source.fields)
+        union = merged(fields, source.fields)
+        for one in (fields, source.fields):
+            if (comparison := compare(one, union)).relation is Relation.INCOMPATIBLE:
+                return f"the schemas of several buckets differ: {'; '.join(comparison.conflicts)}"
+        fields = union
     return fields
 
 
@@ -257,14 +260,30 @@ def _fields(bucket: Bucket, name: str, datatype: str) -> Fields | str:
     """Read a table schema; a sentence says why it is none."""
     try:
         fields = fields_from_api(json.loads(bucket.read(name, "")))
-    except (BucketError, ValueError, TypeError, KeyError, AttributeError) as exc:
-        return f"is not a table schema: {type(exc).__name__}: {exc}"
-    columns = {column.key: column.type for column in fields}
+        columns = {column.key: column.type for column in fields}
+    except BucketError as exc:
+        return f"the table schema cannot be read: {exc}"
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as exc:
+        return f"is not a table schema: {_flaw(exc)}"
     if columns.get("date") == "DATE":
         return fields
     if datatype == INDEX and "filename" in columns:  # bare, as the Go agent's rows are
         return table_schema(fields)
     return "the table schema has no column `date` of type DATE to partition by"
+
+
+def _flaw(exc: Exception) -> str:
+    match exc:
+        case json.JSONDecodeError() | UnicodeDecodeError():
+            return f"it is not JSON: {exc}"
+        case RecursionError():
+            return "it is nested too deep"
+        case KeyError():
+            return f"a column has no {exc.args[0]}"
+        case ValueError():
+            return str(exc)
+        case _:
+            return "it is not a list of columns, each with name and type"
 
 
 def bundles(

@@ -127,6 +127,9 @@ def test_options_choose_datatypes(tmp_path: Path) -> None:
     [
         ("{", "is not a table schema"),
         ('{"a": 1}', "is not a table schema"),
+        ("[" * 100_000, "nested too deep"),
+        ('[{"name": 5, "type": "DATE"}]', "is not a table schema"),
+        ('[{"nmae": "date", "type": "DATE"}]', "a column has no name"),
         ('[{"name": "a", "type": "STRING"}]', "no column `date`"),
     ],
 )
@@ -305,3 +308,34 @@ def test_each_metric_says_what_it_counts() -> None:
             line for line in generate_latest(registry).decode().splitlines() if "# HELP" in line
         ]
         assert all(len(line.split()) > 7 and "docs/" not in line for line in told)
+
+
+def in_two_buckets(tmp_path: Path, *schemas: list[dict[str, object]]) -> Found:
+    """Discover one datatype in two buckets, with a table schema in each."""
+    roots = [tmp_path / name for name in ("one", "two")]
+    for root, columns in zip(roots, schemas, strict=True):
+        path = root / "autoload/v1/tables/e/x1.table.json"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(to_json(table_schema(fields_from_api(columns))))
+    argv = ["--bucket", "gs://any", "--project", "p", "--datatype", "x1"]
+    return discover(map(DirectoryBucket, roots), parse(argv, {}, date(2026, 1, 2)))
+
+
+def test_columns_that_two_buckets_add_are_added_together(tmp_path: Path) -> None:
+    one, two = {"name": "One", "type": "STRING"}, {"name": "Two", "type": "STRING"}
+
+    found = in_two_buckets(tmp_path, [*SCHEMA, one], [*SCHEMA, two])
+
+    assert found.problems == []
+    (table,) = found.tables
+    assert [field.name for field in table.fields[-1].fields][-2:] == ["One", "Two"]
+
+
+def test_columns_of_two_buckets_that_contradict_each_other_are_told(tmp_path: Path) -> None:
+    text, number = {"name": "One", "type": "STRING"}, {"name": "One", "type": "INTEGER"}
+
+    found = in_two_buckets(tmp_path, [*SCHEMA, text], [*SCHEMA, number])
+
+    assert found.tables == []
+    ((_, why),) = found.problems
+    assert "the schemas of several buckets differ: raw.One" in why
