@@ -6,7 +6,7 @@ from jostler.bundle.commit import Commit
 from jostler.bundle.confined import Confined, NotAFileError
 from jostler.bundle.entry import Entry, FileState
 from jostler.bundle.file import content_hash, read_file
-from jostler.bundle.journal import Journal
+from jostler.bundle.journal import SEALED, Journal
 from jostler.bundle.open_bundles import OpenBundles, Put, Stamp
 from jostler.bundle.record import Record
 from jostler.bundle.retry import Backoff, Tries
@@ -25,6 +25,7 @@ from jostler.log import EveryMinute
 __all__ = [
     "LEVELS",
     "REJECT_WHOLE_BYTES",
+    "SEALED",
     "Archiver",
     "Attempt",
     "Backoff",

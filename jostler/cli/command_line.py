@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from jostler.bundle import LEVELS, Limits, state_dir
+from jostler.bundle import LEVELS, SEALED, Limits, state_dir
 from jostler.cli.flags import Parsed, host_port, parse
 from jostler.cli.options import TABLE, help_text
 from jostler.config import Config, Datatype, Mode
@@ -19,6 +19,9 @@ from jostler.format import names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+FILE_NAME_MAX = 255
+"""Bytes that a file's name may have: NAME_MAX of Linux and of each file system in use there."""
 
 __all__ = ["TABLE", "configure", "help_text", "parse_flags"]
 
@@ -65,6 +68,8 @@ class _Checks:
         node = self._node(mode, read_text)
         local_data_dir = Path(value("local-data-dir"))
         datatypes = self._datatypes(mode, local_data_dir)
+        if node and place:
+            self._file_names(place, node, datatypes)
         self._sizes(mode)
         listen = self._listen(mode)
         if self.problems or place is None:
@@ -194,6 +199,17 @@ class _Checks:
                 self._say("mlab-node-name", f"cannot read the node's name: {exc}")
                 return ""
         return self._check("mlab-node-name", names.mlab_node, mlab)
+
+    def _file_names(self, place: names.Place, node: str, datatypes: tuple[Datatype, ...]) -> None:
+        """See that every name that is made of these can be a file's, in journal and bucket."""
+        known = [*(datatype.name for datatype in datatypes), *names.OWN_DATATYPES]
+        longest = max(known, key=len)
+        name = f"yyyymmddThhmmss.ffffffZ-{longest}-{node}-{place.experiment}-data.jsonl.gz"
+        size = len(name + SEALED)
+        if size > FILE_NAME_MAX:
+            flag = "mlab-node-name" if self._value("mlab-node-name") else "node-name"
+            why = f"with experiment {place.experiment!r} and datatype {longest!r} it makes"
+            self._say(flag, f"{why} file names of {size} bytes, of {FILE_NAME_MAX} at the most")
 
     def _datatypes(self, mode: Mode, local_data_dir: Path) -> tuple[Datatype, ...]:
         wanted: list[str] = list(dict.fromkeys(self._value("datatype") or []))

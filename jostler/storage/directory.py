@@ -1,8 +1,9 @@
 """A local directory that behaves as a bucket: objects are files below it.
 
 **Invariant:** a file under an object's name is complete and on disk; half-written bytes exist only
-in `.tmp` beside the objects.  A directory keeps no object metadata, for a file has no place for it
-that every file system offers; the upload id is computed from the bytes instead.
+in `.tmp` beside the objects, each locked by the process that writes it; what a dead process left
+there goes away when the next one writes.  A directory keeps no object metadata, for a file has no
+place for it that every file system offers; the upload id is computed from the bytes instead.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 TMP = ".tmp"
+LOCK = "lock"
+DEAD_S = 60.0
 LINK_TRIES = 10
 
 
@@ -40,20 +43,20 @@ class DirectoryStorage:
     def __init__(self, root: Path) -> None:
         self.url = root.absolute().as_uri()
         self._root = root.absolute()
+        self._cleaned = False
 
     def put_new(self, name: str, data: bytes, metadata: Mapping[str, str]) -> None:
         """Write a temporary file, then link it under its name: link(2) never overwrites."""
         del metadata
         path = self._path(name)
         with _translated(name):
-            tmp = self._write_tmp(data)
-            try:
-                self._link(tmp, path)
-            except FileExistsError:
-                if self.upload_id(name) != upload_id(data):
-                    raise ConflictError(f"{self.url}/{name} already holds other bytes") from None
-            finally:
-                tmp.unlink()
+            with self._tmp(data) as tmp:
+                try:
+                    self._link(tmp, path)
+                except FileExistsError:
+                    if self.upload_id(name) != upload_id(data):
+                        text = f"{self.url}/{name} already holds other bytes"
+                        raise ConflictError(text) from None
             _sync_dir(path.parent)
 
     def _link(self, tmp: Path, path: Path) -> None:
@@ -102,7 +105,8 @@ class DirectoryStorage:
             except FileNotFoundError:
                 raise ConflictError(f"{self.url}/{name} is gone") from None
             path = self._path(name)
-            self._write_tmp(data).rename(path)
+            with self._tmp(data) as tmp:
+                tmp.rename(path)
             _sync_dir(path.parent)
 
     def _compare(self, name: str, version: str) -> None:
@@ -153,18 +157,28 @@ class DirectoryStorage:
             raise RefusedError(f"{name!r} cannot be the name of an object in a directory")
         return self._root.joinpath(*parts)
 
-    def _write_tmp(self, data: bytes) -> Path:
+    @contextmanager
+    def _tmp(self, data: bytes) -> Iterator[Path]:
+        """Write a temporary file; whatever happens, it is not there any more afterwards."""
         tmp = self._root / TMP / uuid4().hex
         tmp.parent.mkdir(parents=True, exist_ok=True)
-        with tmp.open("xb") as file:
-            file.write(data)
-            file.flush()
-            # Kernels before 6.13 stamp files by the tick, up to 10 ms apart: too coarse to tell a
-            # file from its successor, which may be given the same inode number.
-            now_ns = time.time_ns()
-            os.utime(file.fileno(), ns=(now_ns, now_ns))
-            os.fsync(file.fileno())
-        return tmp
+        if not self._cleaned:
+            self._cleaned = True
+            _remove_dead(tmp.parent)
+        try:
+            with tmp.open("xb") as file:
+                with suppress(OSError):  # a file system without locks
+                    fcntl.flock(file, fcntl.LOCK_SH)
+                file.write(data)
+                file.flush()
+                # Kernels before 6.13 stamp files by the tick, up to 10 ms apart: too coarse to
+                # tell a file from its successor, which may be given the same inode number.
+                now_ns = time.time_ns()
+                os.utime(file.fileno(), ns=(now_ns, now_ns))
+                os.fsync(file.fileno())
+                yield tmp
+        finally:
+            tmp.unlink(missing_ok=True)
 
     def _make_parents(self, path: Path) -> None:
         missing = []
@@ -180,9 +194,32 @@ class DirectoryStorage:
     def _lock(self) -> Iterator[None]:
         tmp = self._root / TMP
         tmp.mkdir(parents=True, exist_ok=True)
-        with (tmp / "lock").open("wb") as file:
+        with (tmp / LOCK).open("wb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+
+def _remove_dead(directory: Path) -> None:
+    """Remove the temporary files that nobody writes any more."""
+    with suppress(OSError):
+        for path in directory.iterdir():
+            if path.name != LOCK:
+                with suppress(OSError):
+                    _remove_if_dead(path)
+
+
+def _remove_if_dead(path: Path) -> None:
+    """Remove a file that is not locked.
+
+    It must also be some time old: between its making and its lock it is not locked yet.
+
+    Raises:
+        OSError: it is locked, or cannot be removed.
+    """
+    with path.open("rb") as file:
+        if abs(time.time() - os.fstat(file.fileno()).st_mtime) >= DEAD_S:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
 
 
 def _walk(directory: str, name: str, prefix: str) -> Iterator[ObjectInfo]:

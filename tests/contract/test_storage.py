@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
 import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
-from jostler.errors import ConflictError, MissingError, StorageError, TransientError
+from jostler.errors import ConflictError, MissingError, QuotaError, StorageError, TransientError
 from jostler.storage import Storage, open_storage, upload_id
+from jostler.storage.directory import DirectoryStorage
 from tests.support.misbehaving import Misbehaving
 from tests.support.proxy import Fault
 
@@ -366,3 +370,37 @@ def test_a_url_of_another_kind_is_refused(url: str) -> None:
     """With the reason."""
     with pytest.raises(ValueError, match="file:///dir"):
         open_storage(url)
+
+
+def test_what_a_dead_process_left_in_a_directory_goes_away(tmp_path: Path) -> None:
+    """What a living one writes, or has just begun to write, stays."""
+    tmp = tmp_path / ".tmp"
+    tmp.mkdir()
+    dead, living, begun = (tmp / name for name in ("dead", "living", "begun"))
+    for path in (dead, living, begun):
+        path.write_bytes(b"half")
+    for path in (dead, living):
+        os.utime(path, (1, 1))
+    with living.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        DirectoryStorage(tmp_path).put_new("a", b"1", {})
+        assert sorted(path.name for path in tmp.iterdir()) == ["begun", "living"]
+
+
+def test_a_write_that_fails_leaves_nothing_in_a_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk would only become fuller."""
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    storage = DirectoryStorage(tmp_path)
+    storage.put_new("a", b"1", {})
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(QuotaError):
+        storage.put_new("b", b"2", {})
+    with pytest.raises(QuotaError):
+        storage.replace("a", b"2", storage.read("a").version)
+    assert [path.name for path in (tmp_path / ".tmp").iterdir()] == ["lock"]
+    assert storage.read("a").data == b"1"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jostler.bundle import SEALED
 from jostler.cli import command_line as cli
 from jostler.cli import flags
 from jostler.config import BadFiles, Config, Mode
 from jostler.errors import ConfigError
+from jostler.format.names import BundleName, Day, Kind
 
 GOOD = ["-gcs-bucket", "bkt", "-node-name", "n1", "-experiment", "exp", "-datatype", "foo1"]
 
@@ -281,3 +284,32 @@ def test_a_directory_bucket_has_one_spelling() -> None:
     assert configure([*argv, "file:///my bucket/"]).bucket == "file:///my%20bucket"
     assert configure([*argv, "file:///my%20bucket"]).bucket == "file:///my%20bucket"
     assert "absolute" in problems([*argv, "file:///"])[0]
+
+
+def test_no_name_is_longer_than_a_files_may_be(tmp_path: Path) -> None:
+    """The longest that is accepted makes a journal's file; one byte more is refused at once."""
+
+    def argv(size: int) -> list[str]:
+        return [*GOOD, "-node-name", "n" * size]
+
+    longest = max(size for size in range(100, 256) if not _problems_or_none(argv(size)))
+    name = BundleName(
+        place=configure(argv(longest)).place,
+        datatype="rejected1",
+        day=Day(date(2026, 1, 2)),
+        created=datetime(2026, 1, 2, tzinfo=UTC),
+        node="n" * longest,
+        kind=Kind.DATA,
+    )
+    (tmp_path / (str(name).rpartition("/")[2] + SEALED)).touch()
+    (problem,) = problems(argv(longest + 1))
+    assert problem.startswith("-node-name: with experiment 'exp' and datatype 'rejected1'")
+    assert "256 bytes, of 255" in problem
+
+
+def _problems_or_none(argv: list[str]) -> list[str]:
+    try:
+        configure(argv)
+    except ConfigError as exc:
+        return exc.problems
+    return []
