@@ -7,6 +7,7 @@ import json
 import zlib
 from datetime import date
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -16,13 +17,16 @@ from hypothesis import strategies as st
 
 from jostler.format.names import Day
 from jostler.schema import fields_from_api, table_schema
+from jostler.schema.slow import SlowJudge
 from loader.bucket import DirectoryBucket
 from loader.spark import row as rows
 from loader.spark import verify
 from loader.spark.gunzip import CorruptError, blocks, salvaged, split
 from loader.spark.rewrite import Copy, Unwanted, write
+from loader.spark.verdicts import WRONG_DAY
 from tests.loader.world import DAY, row
 from tests.support.spool import SCHEMA, document
+from tests.unit.schema.pairs import Pairs
 
 if TYPE_CHECKING:
     from jostler.schema import Fields
@@ -106,6 +110,22 @@ def test_a_bad_row_among_good_ones_of_the_usual_form_is_found(tmp_path: Path) ->
     assert bad == [(8, "wrong-type")]
     assert whole[0]["plain_bytes"] == sum(map(len, lines)) + 300
     assert {x[1:] for x in keys} == {x[1:] for x in found(put(tmp_path, "b", lines))[0]}
+
+
+def test_each_line_gets_the_verdict_of_the_exact_judge(tmp_path: Path) -> None:
+    """Whether it is judged with many others at once, by the fast judge, or by the exact one."""
+    seed = Random().randrange(10**9)
+    for number, (columns, documents) in enumerate(Pairs(seed).schemas(4_000)):
+        fields = table_schema(columns)
+        exact = SlowJudge(fields)
+        # Blocks are judged at once where all is good: most of a bundle is, as in real ones.
+        raws = [raw for raw in documents if b"\n" not in raw]
+        good = [raw for raw in raws if not exact.flaw(row(1, raw=raw))]
+        lines = [row(n, raw=raw) for n, raw in enumerate(good + raws)]
+        told = {x["Line"]: x["Reason"] for x in rejects(put(tmp_path, f"{number}", lines), fields)}
+        flaws = {n: flaw.reason for n, line in enumerate(lines, 1) if (flaw := exact.flaw(line))}
+        assert {n: told.get(n) for n in flaws} == flaws, f"seed {seed}"
+        assert set(told.values()) - set(flaws.values()) <= {WRONG_DAY}, f"seed {seed}"
 
 
 IDENTICAL = {
