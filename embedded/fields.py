@@ -42,7 +42,8 @@ FORBIDDEN = (
     "_change_sequence_number", "_change_type", "_change_timestamp",
 )  # fmt: skip
 MAX_DESCRIPTION = 1024
-MAX_DEPTH = 15  # nested RECORD levels, "Quotas: tables"
+MAX_DEPTH = 15  # nested RECORD levels, "Quotas: tables"; what they hold lies one deeper
+MAX_COLUMNS = 10_000  # nested ones included, "Quotas: tables"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +87,15 @@ def from_api(schema: Json) -> tuple[Field, ...]:
     Raises:
         ApiError: BigQuery would refuse it, or this stand-in cannot hold it.
     """
-    return _columns(schema.get("fields") or [], "", 0)
+    fields = _columns(schema.get("fields") or [], "", 0)
+    if (number := _number(fields)) > MAX_COLUMNS:
+        raise invalid(f"Too many columns: {number}. At most {MAX_COLUMNS} are allowed.")
+    return fields
+
+
+def _number(fields: tuple[Field, ...]) -> int:
+    """Count columns as BigQuery's quota does: nested ones, and the RECORDs around them."""
+    return len(fields) + sum(_number(field.fields) for field in fields)
 
 
 def to_api(fields: tuple[Field, ...]) -> Json:
@@ -95,7 +104,7 @@ def to_api(fields: tuple[Field, ...]) -> Json:
 
 
 def _columns(items: list[Json], path: str, depth: int) -> tuple[Field, ...]:
-    if depth > MAX_DEPTH:
+    if items and depth > MAX_DEPTH:
         raise invalid(f"Field {path.rstrip('.')} is nested too deep: at most {MAX_DEPTH} levels")
     fields = tuple(_column(item, path, depth) for item in items)
     seen: set[str] = set()

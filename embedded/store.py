@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from embedded.wire import Json
 
-MEMORY_LIMIT = "300MB"  # beyond, DuckDB spills to `tmp`; the server's own memory comes on top
+MEMORY_LIMIT = "800MB"  # beyond, DuckDB spills to `tmp`; the server's own memory comes on top
 THREADS = 2
 SETTINGS = {
     "memory_limit": MEMORY_LIMIT,

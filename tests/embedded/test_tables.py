@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from google.api_core.exceptions import BadRequest, Conflict, NotFound, PreconditionFailed
 from google.cloud import bigquery
 from google.cloud.bigquery import SchemaField
+
+from jostler.schema import fields_to_api, parse_datatype_schema, table_schema
 
 FIELDS = [
     SchemaField("date", "DATE", "REQUIRED", description="the day"),
@@ -296,3 +300,44 @@ def test_a_view_of_nothing_is_not_made(client: bigquery.Client, dataset: str) ->
     view.view_query = f"SELECT * FROM {dataset}.missing"
     with pytest.raises(NotFound, match="Not found: Table"):
         client.create_table(view)
+
+
+def nested(records: int) -> SchemaField:
+    field = SchemaField("x", "STRING")
+    for _ in range(records):
+        field = SchemaField("r", "RECORD", fields=[field])
+    return field
+
+
+def test_records_nest_as_deep_as_the_agent_lets_them(client: bigquery.Client, dataset: str) -> None:
+    """Fourteen in a datatype schema, and `raw` around them; a sixteenth is refused."""
+    columns = parse_datatype_schema(json.dumps([nested(14).to_api_repr()]).encode(), source="x")
+    schema = [SchemaField.from_api_repr(field) for field in fields_to_api(table_schema(columns))]
+    client.create_table(bigquery.Table(f"proj.{dataset}.deep", schema=schema))
+    row: object = {"x": "y"}
+    for _ in range(14):
+        row = {"r": row}
+    load(client, f"{dataset}.deep", {"raw": row})
+
+    (found,) = client.list_rows(f"{dataset}.deep")
+    assert found.raw == row
+    with pytest.raises(BadRequest, match="nested too deep: at most 15 levels"):
+        client.create_table(bigquery.Table(f"proj.{dataset}.deeper", schema=[nested(16)]))
+
+
+def test_a_table_has_ten_thousand_columns_and_no_more(
+    client: bigquery.Client, dataset: str
+) -> None:
+    """Half of them nested; a row with all of them loads."""
+    half = [SchemaField(f"c{index}", "INTEGER") for index in range(4_999)]
+    schema = [*half, SchemaField("n", "RECORD", "REPEATED", fields=half)]
+    more = SchemaField("last", "STRING")
+    with pytest.raises(BadRequest, match="Too many columns: 10001"):
+        client.create_table(
+            bigquery.Table(f"proj.{dataset}.more", schema=[*schema, more, nested(0)])
+        )
+    client.create_table(bigquery.Table(f"proj.{dataset}.wide", schema=[*schema, more]))
+    numbers = {field.name: number for number, field in enumerate(half)}
+    load(client, f"{dataset}.wide", {**numbers, "n": [numbers], "last": "z"})
+
+    assert client.get_table(f"{dataset}.wide").num_rows == 1
