@@ -13,7 +13,7 @@ import secrets
 import socket
 import time
 import traceback
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,11 +29,13 @@ from loader.bigquery.record import STARTED, Outcome, Run
 from loader.bigquery.warehouse import Warehouse
 from loader.bucket import open_bucket, split_url
 from loader.errors import BucketError
+from loader.loading import Loading
 from loader.plan.due import UNKNOWN, Day, Refusal, Status, waves
 from loader.planner import Planner
 from loader.spark.session import session
 from loader.spark.wave import Place, Verified, Wave
 from loader.staging import sweep
+from loader.stopping import Stopping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,12 +66,16 @@ class Loader:
 
     Attributes:
         run_id: of the ledger's rows, of the rejects, and of what is staged.
+        stopping: knows whether the run is to end before it is done.
+        not_begun: days that were left for the next run, because this one was to end.
     """
 
     def __init__(self, options: Options, tell: Tell, verify: Verify | None = None) -> None:
         self._options = options
         self._tell = tell
         self._verify = verify
+        self.stopping = Stopping(tell)
+        self.not_begun: list[Day] = []
         self._warehouse = Warehouse(options.project, options.location, options.patience_s)
         self.run_id = f"{datetime.now(UTC).strftime(STARTED)}-{secrets.token_hex(3)}"
         self._run = Run(
@@ -102,6 +108,7 @@ class Loader:
         self._meta.prepare()
         outcomes: dict[DayKey, Outcome] = {}
         with ExitStack() as stack:
+            stack.enter_context(self.stopping)
             stack.enter_context(self._batches)
             ready = self.planner.prepare(found)
             due, refusals = self.planner.plan(ready, self._options.force)
@@ -112,7 +119,7 @@ class Loader:
                 for outcome in self._load(due, stack) if due else ():
                     outcomes[outcome.day.key] = outcome
                 again = {o.day.key: o for o in outcomes.values() if o.overtaken}
-                if not again:
+                if not again or self.not_begun:
                     break
                 due, refusals = self._plan_again(again, outcomes)
         for key, outcome in outcomes.items():
@@ -166,18 +173,30 @@ class Loader:
     def _load(self, due: list[Day], stack: ExitStack) -> list[Outcome]:
         """Verify and load days, wave by wave; a wave loads while the next one is verified."""
         options = self._options
-        verify = self._verify or partial(
-            self._verified, stack.enter_context(session(options.master))
-        )
-        futures: list[Future[Future[Outcome]]] = []
-        with ThreadPoolExecutor(options.parallel_days, thread_name_prefix="day") as pool:
+        verify = self._verify or self._by_spark(stack)
+        with Loading(options.parallel_days, self.stopping.requested) as loading:
+            self.stopping.loading = loading.count
             for days in waves(
                 due, most=options.parallel_days, share=options.share, most_bytes=WAVE_BYTES
             ):
+                if not loading.wait_for_room():
+                    break
                 started = datetime.now(UTC)
-                futures += [pool.submit(self._finish, found, started) for found in verify(days)]
+                for found in verify(days):
+                    work = partial(self._finish, found, started)
+                    loading.add(str(found.day.table.name), work)
         self._batches.flush()
-        return [future.result().result() for future in futures]
+        outcomes = loading.outcomes()
+        begun = {outcome.day.key for outcome in outcomes}
+        self.not_begun += [day for day in due if day.key not in begun]
+        return outcomes
+
+    def _by_spark(self, stack: ExitStack) -> Verify:
+        """Start Spark; return what verifies days with it."""
+        spark = stack.enter_context(session(self._options.master))
+        self.stopping.cancel = spark.sparkContext.cancelAllJobs
+        self.stopping.listen()
+        return partial(self._verified, spark)
 
     def _finish(self, found: Verified, started: datetime) -> Future[Outcome]:
         """Load a day; say what became of it as soon as the ledger has it."""
@@ -227,6 +246,8 @@ class Loader:
                     counted=counted,
                 )
         except Exception as exc:  # noqa: BLE001 - Py4J's, Spark's and Python's have no common base
+            if self.stopping.requested.is_set():  # it was cancelled
+                return []
             if len(days) > 1:
                 return [found for day in days for found in self._verified(spark, [day])]
             told = " ".join(str(exc).split())
@@ -255,6 +276,7 @@ class Loader:
         """Note which new tables have been loaded whole: all days listed, and each ended well."""
         well = {Status.SUCCESS, Status.SKIPPED}
         bad = {o.day.key[0] for o in outcomes.values() if o.status not in well}
+        bad |= {day.key[0] for day in self.not_begun}
         for table in ready:
             name = str(table.name)
             unfinished = self.planner.ready[name].from_beginning and name not in bad

@@ -56,7 +56,9 @@ def _load(loader: Loader, options: Options, tell: Tell) -> int:
     spent_s = time.monotonic() - began
     _summary(outcomes, problems, tell, spent_s)
     good = {Status.SUCCESS, Status.SKIPPED}
-    well = not problems and all(o.status in good for o in outcomes)
+    if loader.not_begun:
+        tell.result(f"ended before its time: {len(loader.not_begun)} days are left to the next run")
+    well = not problems and not loader.not_begun and all(o.status in good for o in outcomes)
     _measure(loader, options, tell, outcomes, spent_s, well=well)
     return 0 if well else 1
 

@@ -1,0 +1,152 @@
+"""A run that is to end before its time, and days that wait for a slow BigQuery."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+from concurrent.futures import Future
+from datetime import date, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from loader.loading import PACE, PACE_S, Loading, Pace
+from loader.stopping import GRACE_S
+from tests.loader.plain import load
+from tests.loader.world import World, row, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FIRST = date(2026, 1, 1)
+COUNT = 6
+
+
+@pytest.fixture
+def days(world: World) -> list[date]:
+    """Store a bundle for each of some days."""
+    world.put_schema()
+    found = [FIRST + timedelta(days=number) for number in range(COUNT)]
+    for day in found:
+        world.put_bundle([row(1, day=day)], day=day)
+    return found
+
+
+@pytest.fixture
+def loading() -> Iterator[tuple[Loading, list[Future[Any]], threading.Event]]:
+    """Two days at a time; a day is loaded when its future has a result."""
+    go_on, stop = threading.Event(), threading.Event()
+    told: list[Future[Any]] = []
+
+    def work() -> Future[Any]:
+        go_on.wait()
+        told.append(Future())
+        return told[-1]
+
+    with Loading(2, stop) as made:
+        for _ in range(4):
+            made.add("t", work)
+        yield made, told, go_on
+        go_on.set()
+
+
+def test_verifying_waits_until_days_have_been_loaded(
+    loading: tuple[Loading, list[Future[Any]], threading.Event],
+) -> None:
+    """What waits to be loaded is bounded, however slow BigQuery is."""
+    days, told, go_on = loading
+    assert not days.has_room()
+
+    go_on.set()
+
+    assert days.wait_for_room()
+    assert len(told) >= 3
+    assert days.count() >= 3  # loaded, and the ledger has not got them
+
+
+def test_after_a_request_to_end_days_that_wait_are_not_loaded() -> None:
+    stop, begun, go_on = threading.Event(), threading.Event(), threading.Event()
+    told: Future[Any] = Future()
+
+    def work() -> Future[Any]:
+        begun.set()
+        go_on.wait()
+        return told
+
+    with Loading(1, stop) as days:
+        for _ in range(3):
+            days.add("t", work)
+        begun.wait()
+        stop.set()
+        assert not days.wait_for_room()
+        go_on.set()
+    told.set_result("a day")
+
+    assert days.outcomes() == ["a day"]
+    assert days.count() == 0
+
+
+def test_load_jobs_of_a_table_begin_no_faster_than_bigquery_takes_them() -> None:
+    now = [0.0]
+    pace = Pace(threading.Event(), lambda: now[0])
+
+    assert [pace.delay_s("t") for _ in range(PACE)] == [0.0] * PACE
+    assert pace.delay_s("other") == 0.0
+    now[0] = 4.0
+    assert pace.delay_s("t") == PACE_S - 4
+    now[0] = 2 * PACE_S
+    assert pace.delay_s("t") == 0.0
+
+
+def test_a_signal_lets_running_load_jobs_end_and_begins_no_other_day(
+    world: World, days: list[date]
+) -> None:
+    """They are told to the ledger, a line says so, and the next run does the rest."""
+    world.fault("job_slow", seconds=3, job="-foo1-20260101-", times=1)
+
+    def interrupt() -> None:
+        wait_until("the first job runs", lambda: world.bigquery.faults() == [])
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    ran = load(world, "--parallel-days", "1")
+    thread.join()
+
+    assert ran.code == 1
+    (said,) = (event for event in ran.events if event["event"] == "run.stopping")
+    assert said["loading"] == 1
+    told = world.ledger()
+    assert [(line["date"], line["Status"]) for line in told] == [(days[0], "success")]
+    assert f"{COUNT - 1} days are left to the next run" in ran.out
+    assert load(world).code == 0
+    assert sum(line["Status"] == "success" for line in world.ledger()) == COUNT
+
+
+@pytest.mark.slow
+def test_a_second_ctrl_c_ends_the_loader_at_once(world: World, days: list[date]) -> None:
+    """Spark takes Ctrl-C for itself when it starts; the job that hangs is found by the next run."""
+    world.fault("job_slow", seconds=120, job="-foo1-20260101-", times=1)
+    process = world.start("--parallel-days", "1")
+    assert process.stderr
+    wait_until("the first job runs", lambda: world.bigquery.faults() == [])
+
+    process.send_signal(signal.SIGINT)
+    said = next(line for line in process.stderr if "run.stopping" in line)
+    process.send_signal(signal.SIGINT)
+
+    _, err = process.communicate(timeout=60)
+    assert '"loading": 1' in said
+    assert process.returncode == 1
+    assert "asked for again" in err
+    assert "Traceback" not in err
+    assert len(days) == COUNT
+
+
+def test_the_grace_time_is_shorter_than_that_of_the_pods() -> None:
+    for path in (Path(__file__).parents[2] / "k8s/base/loader").glob("*.yaml"):
+        for seconds in re.findall(r"terminationGracePeriodSeconds: (\d+)", path.read_text()):
+            assert int(seconds) >= GRACE_S + 10, path
