@@ -96,10 +96,10 @@ def archive(root: Path, made: list[bytes], size: int) -> tuple[int, int]:
 
 def tasks(root: Path) -> list[Task]:
     """List the bundles as the job's planner does."""
-    from loader.bucket import DirectoryBucket  # noqa: PLC0415 - only in the child
+    from loader.bucket import open_bucket  # noqa: PLC0415 - only in the child
     from loader.spark.verify import Task  # noqa: PLC0415 - as above
 
-    bucket = DirectoryBucket(root)
+    bucket = open_bucket(root.as_uri(), 5)
     return [
         Task(
             ordinal=ordinal,

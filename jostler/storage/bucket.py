@@ -90,6 +90,9 @@ class Storage(Protocol):
             end: the first name that is no longer of interest; empty for none.
         """
 
+    def written(self, prefix: str) -> Iterator[tuple[str, datetime]]:
+        """Yield name and time of creation (aware) of the objects below a prefix of names."""
+
     def folders(self, prefix: str) -> tuple[str, ...]:
         """Return the folders right below `prefix`, which ends with a slash or is empty, sorted."""
 

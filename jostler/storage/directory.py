@@ -12,6 +12,7 @@ import fcntl
 import os
 import time
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -27,7 +28,6 @@ from jostler.storage.bucket import ObjectInfo, Stored, upload_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from datetime import datetime
     from pathlib import Path
     from typing import BinaryIO
 
@@ -94,7 +94,7 @@ class DirectoryStorage:
     def _expect(self, name: str, file: BinaryIO, version: str) -> str:
         found = _version(os.fstat(file.fileno()))
         if version and found != version:
-            raise MissingError(f"{self.url}/{name} changed: {version} is now {found}")
+            raise MissingError(f"{self.url}/{name}: changed since it was listed")
         return found
 
     def replace(self, name: str, data: bytes, version: str) -> None:
@@ -124,6 +124,12 @@ class DirectoryStorage:
                     return
                 if info.name >= start:
                     yield info
+
+    def written(self, prefix: str) -> Iterator[tuple[str, datetime]]:
+        """Take the time that each file was given when it was written."""
+        for info in self.list(prefix):
+            with suppress(FileNotFoundError):  # removed since it was listed
+                yield info.name, datetime.fromtimestamp(self._path(info.name).stat().st_mtime, UTC)
 
     def folders(self, prefix: str) -> tuple[str, ...]:
         """List the directories right below."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import http.client
 import os
 from contextlib import contextmanager
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -136,11 +137,23 @@ class GcsStorage:
                 prefix=prefix,
                 start_offset=start or None,
                 end_offset=end or None,
-                fields="items(name,size,generation),nextPageToken",
+                fields="items(name,generation,size),nextPageToken",
                 page_size=PAGE,
                 **self._how,
             ):
                 yield ObjectInfo(blob.name, int(blob.size or 0), str(blob.generation))
+
+    def written(self, prefix: str) -> Iterator[tuple[str, datetime]]:
+        """List names and times of creation: of a new generation, a new time."""
+        with _bucket_exists(self.url), self._asking(prefix):
+            for blob in self._client.list_blobs(
+                self._name,
+                prefix=prefix,
+                fields="items(name,timeCreated),nextPageToken",
+                page_size=PAGE,
+                **self._how,
+            ):
+                yield blob.name, blob.time_created.astimezone(UTC)
 
     def folders(self, prefix: str) -> tuple[str, ...]:
         """List with a delimiter."""

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import threading
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -164,6 +165,15 @@ def test_an_object_is_read_at_the_version_that_was_listed_or_not_at_all(bucket: 
         bucket.read_range("x.gz", 0, 1, listed.version)
 
 
+def test_the_time_of_writing_can_be_listed(bucket: Storage) -> None:
+    """Of what is below a prefix; good enough to tell what is days old."""
+    bucket.put_new("a/x.gz", b"1", {})
+    bucket.put_new("b/x.gz", b"1", {})
+    ((name, when),) = bucket.written("a/")
+    assert name == "a/x.gz"
+    assert abs((datetime.now(UTC) - when).total_seconds()) < 60
+
+
 def test_a_version_is_never_used_twice(bucket: Storage) -> None:
     """Not by an object that was removed and made again with the same bytes, in the same moment."""
     versions = set()
@@ -270,6 +280,7 @@ CALLS: dict[str, Callable[[Storage], object]] = {
     "read_range": lambda bucket: bucket.read_range("x.gz", 0, 10),
     "replace": lambda bucket: bucket.replace("x.gz", b"x", "1"),
     "list": lambda bucket: list(bucket.list("")),
+    "written": lambda bucket: list(bucket.written("")),
     "folders": lambda bucket: bucket.folders(""),
     "remove": lambda bucket: bucket.remove("x.gz"),
     "clock": lambda bucket: bucket.clock(),

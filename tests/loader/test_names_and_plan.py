@@ -12,7 +12,7 @@ from prometheus_client.exposition import generate_latest
 from jostler.format.bigquery_names import Naming, subproject, table_name, view_name
 from jostler.format.names import Place
 from jostler.schema import fields_from_api, table_schema, to_json
-from loader.bucket import DirectoryBucket
+from loader.bucket import open_bucket
 from loader.cli import metrics
 from loader.cli.options import parse
 from loader.plan.discover import Bundle, Found, Table, bundles, discover
@@ -75,7 +75,7 @@ def found_in(root: Path, names: dict[str, str], *more: str) -> Found:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
     options = parse(["--bucket", root.as_uri(), "--project", "p", *more], {}, date(2026, 1, 2))
-    return discover([DirectoryBucket(root)], options)
+    return discover([open_bucket(root.as_uri(), 5)], options)
 
 
 SCHEMA_TEXT = to_json(FIELDS).decode()
@@ -318,7 +318,9 @@ def in_two_buckets(tmp_path: Path, *schemas: list[dict[str, object]]) -> Found:
         path.parent.mkdir(parents=True)
         path.write_bytes(to_json(table_schema(fields_from_api(columns))))
     argv = ["--bucket", "gs://any", "--project", "p", "--datatype", "x1"]
-    return discover(map(DirectoryBucket, roots), parse(argv, {}, date(2026, 1, 2)))
+    return discover(
+        [open_bucket(root.as_uri(), 5) for root in roots], parse(argv, {}, date(2026, 1, 2))
+    )
 
 
 def test_columns_that_two_buckets_add_are_added_together(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ CHANGING = (
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UUID"),
     (r"generation=\d+", "generation=GENERATION"),
     (r'"etag": "[^"]*"', '"etag": "ETAG"'),
+    (r'"upload-id": "[0-9a-f]{32}"', '"upload-id": "DIGEST"'),
     (r'"crc32c": "[^"]*"', '"crc32c": "CRC"'),
     (r'"(creationTime|lastModifiedTime)": "\d+"', r'"\1": "MS"'),
 )

@@ -6,10 +6,8 @@ import gzip
 import json
 import zlib
 from datetime import date
-from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +16,7 @@ from hypothesis import strategies as st
 from jostler.format.names import Day
 from jostler.schema import fields_from_api, table_schema
 from jostler.schema.slow import SlowJudge
-from loader.bucket import DirectoryBucket
+from loader.bucket import open_bucket
 from loader.spark import row as rows
 from loader.spark import verify
 from loader.spark.gunzip import CorruptError, blocks, salvaged, split
@@ -29,6 +27,8 @@ from tests.support.spool import SCHEMA, document
 from tests.unit.schema.pairs import Pairs
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jostler.schema import Fields
     from loader.spark.verify import Task
 
@@ -43,7 +43,7 @@ def put(root: Path, name: str, lines: list[bytes], *, cut: int = 0) -> Task:
 
 
 def task(root: Path, name: str, ordinal: int = 0, **facts: object) -> Task:
-    bucket = DirectoryBucket(root)
+    bucket = open_bucket(root.as_uri(), 5)
     (entry,) = bucket.list(name)
     given: dict[str, Any] = {"node": "n", "day": Day(DAY), "table": 0, **facts}
     return verify.Task(
@@ -82,7 +82,7 @@ def rejects(task: Task, fields: Fields, most: int = 1000) -> list[dict[str, Any]
         most=min(most, whole["bad"]),
     )
     count = write(copy, Unwanted(bad), fields, 5)
-    data = DirectoryBucket(Path(urlsplit(task.bucket).path)).read(copy.rejects, "")
+    data = open_bucket(task.bucket, 5).read(copy.rejects, "")
     told = [json.loads(line) for line in gzip.decompress(data).splitlines()]
     assert len(told) == count == min(most, whole["bad"])
     return told
