@@ -36,6 +36,7 @@ from jostler.bundle import (
     Crash,
     EveryMinute,
     Journal,
+    Judging,
     OpenBundles,
     Outcome,
     Record,
@@ -185,7 +186,8 @@ class Agent:
             read_tries=1 if config.mode is Mode.ONCE else READ_TRIES,
             once=config.mode is Mode.ONCE,
         )
-        self._intake = Intake(rules, self._spool, self._shelf, self.tally)
+        judging = Judging(config.state_dir / "judging", self._spool)
+        self._intake = Intake(rules, self._spool, self._shelf, self.tally, judging)
         commit = Commit(
             self._storage, self._journal, self._spool, self._tries, self.status.troubles
         )

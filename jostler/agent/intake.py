@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jostler.agent.ages import Ages, Clock, Sightings
 from jostler.bundle import (
+    NOTED_BYTES,
     REJECT_WHOLE_BYTES,
     Confined,
     Entry,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from jostler.agent.tally import Tally
+    from jostler.bundle import Judging
     from jostler.bundle.file import Read
     from jostler.schema import Flaw
 
@@ -131,7 +133,15 @@ class Intake:
         spool: the experiment's directory.
     """
 
-    def __init__(self, rules: Rules, files: Confined, shelf: OpenBundles, tally: Tally) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        files: Confined,
+        shelf: OpenBundles,
+        tally: Tally,
+        judging: Judging | None = None,
+    ) -> None:
+        self._judging = judging
         self._rules = rules
         self._files = files
         self._shelf = shelf
@@ -189,7 +199,11 @@ class Intake:
             return None
         if read.state != state:
             return None
-        return placed(datatype, filename)[1] or self._flaw(datatype, read)
+        return (
+            placed(datatype, filename)[1]
+            or self._deadly(path, datatype, state)
+            or self._flaw(datatype, read)
+        )
 
     def is_held(self, path: str) -> bool:
         """Say whether a file is in a bundle, or bad and kept for good; any thread may ask."""
@@ -294,7 +308,7 @@ class Intake:
         day, rejection = self._place(datatype, filename)
         whole = read.whole and read.state.size <= self._rules.max_bytes
         if not rejection:
-            rejection = self._flaw(datatype, read)
+            rejection = self._judged(path, datatype, read)
         if not rejection and not whole:  # it grows while it is read: somebody writes
             return self._wait(path, read.state)
         if not rejection and day:
@@ -332,6 +346,22 @@ class Intake:
                 self._days.clear()
             self._days[directory] = day
         return day, rejection
+
+    def _judged(self, path: str, datatype: str, read: Read) -> Rejection | None:
+        """Judge a file; one that the agent twice died of is refused without."""
+        if self._judging is None or read.state.size < NOTED_BYTES:
+            return self._flaw(datatype, read)
+        if rejection := self._deadly(path, datatype, read.state):
+            return rejection
+        with self._judging.noted(path, read.state):
+            return self._flaw(datatype, read)
+
+    def _deadly(self, path: str, datatype: str, state: FileState) -> Rejection | None:
+        """Return why a file is not judged at all."""
+        if self._judging is None or not self._judging.is_deadly(path, state):
+            return None
+        detail = "the agent died twice while it judged this file"
+        return Rejection(datatype=datatype, reason=str(Reason.TOO_COMPLEX), detail=detail)
 
     def _flaw(self, datatype: str, read: Read) -> Rejection | None:
         """Return why the content cannot be archived as data."""

@@ -7,6 +7,7 @@ from jostler.bundle.confined import Confined, NotAFileError
 from jostler.bundle.entry import Entry, FileState
 from jostler.bundle.file import content_hash, read_file
 from jostler.bundle.journal import SEALED, Journal
+from jostler.bundle.judging import NOTED_BYTES, Judging
 from jostler.bundle.open_bundles import OpenBundles, Put, Stamp
 from jostler.bundle.record import Record
 from jostler.bundle.retry import Backoff, Tries
@@ -24,6 +25,7 @@ from jostler.log import EveryMinute
 
 __all__ = [
     "LEVELS",
+    "NOTED_BYTES",
     "REJECT_WHOLE_BYTES",
     "SEALED",
     "Archiver",
@@ -40,6 +42,7 @@ __all__ = [
     "FileState",
     "Header",
     "Journal",
+    "Judging",
     "Limits",
     "NotAFileError",
     "OpenBundle",

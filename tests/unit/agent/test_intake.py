@@ -6,41 +6,20 @@ import errno
 import fcntl
 import os
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 
-from jostler.agent.intake import Intake, Rules, Taken
+from jostler.agent.intake import Intake, Taken
 from jostler.agent.tally import Tally
-from jostler.bundle import Archiver, Confined, Limits, OpenBundles, Stamp
-from jostler.config import BadFiles
-from jostler.schema import json_object_flaw
+from jostler.bundle import Confined
 from jostler.watchdir import How
-from tests.unit.bundle.parts import PLACE
+from tests.unit.agent.parts import open_bundles, rules_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-MEMORY = 1 << 20
-
-
-def open_bundles() -> OpenBundles:
-    stamp = Stamp(
-        bucket="gs://bkt",
-        place=PLACE,
-        node="node1",
-        archiver=Archiver(version="jostler@1", commit="abc"),
-        level=2,
-    )
-    return OpenBundles(
-        stamp,
-        Limits(max_bytes=MEMORY, max_age_s=3600),
-        memory_max=MEMORY,
-        sealed=lambda _: None,
-        monotonic_s=time.monotonic,
-        now=lambda: datetime.now(UTC),
-    )
+    from jostler.bundle import OpenBundles
 
 
 def intake_of(
@@ -51,16 +30,7 @@ def intake_of(
     missed_age_s: float = 0.0,
     once: bool = False,
 ) -> Intake:
-    rules = Rules(
-        spool=str(spool),
-        judges={"foo1": json_object_flaw},
-        max_bytes=MEMORY,
-        settle_age_s=settle_age_s,
-        missed_age_s=missed_age_s,
-        bad_files=BadFiles.UPLOAD,
-        read_tries=1,
-        once=once,
-    )
+    rules = rules_of(spool, settle_age_s=settle_age_s, missed_age_s=missed_age_s, once=once)
     return Intake(rules, Confined(str(spool)), bundles, Tally())
 
 
