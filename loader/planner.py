@@ -243,6 +243,14 @@ class Planner:
         """Say whether the table is there."""
         return str(table.name) in self.ready
 
+    def window(self, table: Table) -> Window:
+        """Return the days that this run looks at."""
+        return self._windows[str(table.name)]
+
+    def was_listed(self, table: Table) -> bool:
+        """Say whether the table's days could be listed."""
+        return str(table.name) not in self._unlisted
+
     def saw_all(self, table: Table) -> bool:
         """Say whether all days of a table were listed, and none was left for a later run."""
         name = str(table.name)

@@ -140,12 +140,14 @@ class Loader:
         for name in sorted({key for key, _ in (day.key for day in days)} - planner.ready.keys()):
             planner.problem(name, "there are bundles, and no such table")
         days = [day for day in days if planner.has(day.table)]
-        if not days:
-            return reconcile.Comparison()
         comparer = reconcile.Comparer(self._warehouse, days, self._options.patience_s)
-        with session(self._options.master) as spark:
-            for part in waves(days, most=WAVE_DAYS, share=1.0, most_bytes=WAVE_BYTES):
-                comparer.compare(spark, Wave.of(part, self._fields(), self._run.place))
+        for table in looked:
+            if planner.has(table) and planner.was_listed(table):
+                comparer.look_for_gone(table.name, planner.window(table))
+        if days:
+            with session(self._options.master) as spark:
+                for part in waves(days, most=WAVE_DAYS, share=1.0, most_bytes=WAVE_BYTES):
+                    comparer.compare(spark, Wave.of(part, self._fields(), self._run.place))
         return comparer.finish()
 
     def _fields(self) -> dict[str, Fields]:

@@ -2,43 +2,49 @@
 
 **Invariant:** reads only.  Whatever differs is named: a bundle without index or an index without
 bundle, a bundle with another number of rows than its index, a day with other rows than its
-bundles, and then the bundles and the rows that are missing or too many.
+bundles (by number and Filename) or with rows and without bundle, and then the bundles and the rows
+that are missing or too many.
+
+It compares no contents: BigQuery keeps the values of a row, not the bytes that a Hash is of.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from datetime import date
 from typing import TYPE_CHECKING
 
 from jostler.format.names import INDEX
-from loader.bucket import open_bucket
-from loader.spark import row, steps
+from loader.spark import filenames, steps
 from loader.spark.engine import find
-from loader.spark.gunzip import salvaged
-from loader.spark.verdicts import judges
+from loader.spark.filenames import SUM_SQL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from pyspark.sql import SparkSession
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, Row, SparkSession
 
-    from jostler.schema import Fields
+    from jostler.format.bigquery_names import TableName
     from loader.bigquery.warehouse import Warehouse
     from loader.plan.discover import Bundle
     from loader.plan.due import Day, DayKey
+    from loader.plan.window import Window
     from loader.spark.wave import Wave
 
 BUNDLES_SHOWN = 10
 ROWS_SHOWN = 10
+NAMED_MAX = 1_000_000
+"""Of a day with more rows none is named."""
 _DAYS_SQL = """\
-SELECT CAST(`date` AS STRING) AS day, COUNT(*) AS n FROM `{table}`
+SELECT CAST(`date` AS STRING) AS day, COUNT(*) AS n, {sum} AS s FROM `{table}`
 WHERE `date` >= '{start}' AND `date` <= '{end}' GROUP BY 1"""
 _BUNDLES_SQL = """\
 SELECT archiver.ArchiveURL AS url, COUNT(*) AS n FROM `{table}` WHERE `date` = '{day}' GROUP BY 1"""
-_ROWS_SQL = """\
-SELECT archiver.Filename AS filename FROM `{table}`
-WHERE `date` = '{day}' AND archiver.ArchiveURL IN UNNEST(@urls)"""
+_NAMES_SQL = """\
+SELECT IFNULL(archiver.Filename, '') AS filename, COUNT(*) AS n FROM `{table}`
+WHERE `date` = '{day}' GROUP BY 1"""
 
 
 @dataclass(slots=True)
@@ -88,6 +94,7 @@ class Comparer:
         self.found = Comparison()
         self._warehouse = warehouse
         self._patience_s = patience_s
+        self._days = {day.key for day in days}
         self._data, self._index = pairs(days)
         self._lines: dict[str, int] = {}
 
@@ -95,22 +102,43 @@ class Comparer:
         """Compare the days of a wave with BigQuery."""
         groups = wave.groups(spark.sparkContext.defaultParallelism)
         found = find(spark, groups, wave.tables, self._patience_s)
-        rows = steps.notable(steps.marked(found))
-        good: dict[DayKey, Counter[str]] = defaultdict(Counter)
-        for bundle in sorted(steps.per_bundle(rows).collect(), key=lambda told: told.bundle):
-            task, day = wave.tasks[bundle.bundle], wave.owners[bundle.bundle].day
-            url = f"{task.bucket}/{task.name}"
-            self._lines[url] = bundle.rows
-            good[day.key][url] += bundle.rows - bundle.bad - bundle.repeated
-            if wrong := bundle.unreadable or bundle.corrupt:
-                self.found.differences.append(f"{url}: {wrong}")
-        fields = {
-            owner.day.key: wave.tables[task.table]
-            for owner, task in zip(wave.owners, wave.tasks, strict=True)
-        }
-        for table in sorted({str(verdict.day.table.name) for verdict in wave.days}):
-            days = [seen.day for seen in wave.days if str(seen.day.table.name) == table]
-            self._compare_table(table, days, good, fields)
+        rows = steps.notable(steps.marked(found)).persist()
+        try:
+            readable = []
+            for bundle in sorted(steps.per_bundle(rows).collect(), key=lambda told: told.bundle):
+                task = wave.tasks[bundle.bundle]
+                url = f"{task.bucket}/{task.name}"
+                self._lines[url] = bundle.rows
+                if wrong := bundle.unreadable or bundle.corrupt:
+                    self.found.differences.append(f"{url}: {wrong}")
+                else:
+                    readable.append(bundle.bundle)
+            looking = _Looking(spark, wave, steps.unwanted(rows), self._patience_s)
+            good: dict[DayKey, Rows] = defaultdict(Rows)
+            for told in looking.at(readable, keep=False):
+                task = wave.tasks[told.bundle]
+                good[wave.owners[told.bundle].day.key].add(f"{task.bucket}/{task.name}", told)
+                if told.problem:
+                    self.found.differences.append(f"{task.bucket}/{task.name}: {told.problem}")
+            for table in sorted({str(seen.day.table.name) for seen in wave.days}):
+                days = [seen.day for seen in wave.days if str(seen.day.table.name) == table]
+                self._compare_table(table, days, good, looking)
+        finally:
+            rows.unpersist()
+
+    def look_for_gone(self, table: TableName, window: Window) -> None:
+        """Name the days of a table that have rows, and no bundle in the bucket."""
+        listed = {date for name, date in self._days if name == str(table)}
+        for day, (count, _) in self._stored(str(table), window.start, window.last).items():
+            if date.fromisoformat(day) not in listed:
+                self.found.rows += count
+                told = f"{table} {day}: {count} rows in BigQuery, and no bundle in the bucket"
+                self.found.differences.append(told)
+
+    def _stored(self, table: str, start: date, end: date) -> dict[str, tuple[int, int]]:
+        """Ask for number and sum of the rows of each day."""
+        sql = _DAYS_SQL.format(table=table, start=start, end=end, sum=SUM_SQL)
+        return {str(told["day"]): (told["n"], told["s"]) for told in self._warehouse.rows(sql)}
 
     def finish(self) -> Comparison:
         """Compare bundles with their indexes; return what was found in all."""
@@ -126,55 +154,87 @@ class Comparer:
         return self.found
 
     def _compare_table(
-        self,
-        table: str,
-        days: list[Day],
-        good: dict[DayKey, Counter[str]],
-        fields: dict[DayKey, Fields],
+        self, table: str, days: list[Day], good: dict[DayKey, Rows], looking: _Looking
     ) -> None:
         dates = [day.date for day in days]
-        sql = _DAYS_SQL.format(table=table, start=min(dates), end=max(dates))
-        there = {str(told["day"]): told["n"] for told in self._warehouse.rows(sql)}
+        there = self._stored(table, min(dates), max(dates))
         for day in days:
-            counts, stored = good[day.key], there.get(str(day.date), 0)
+            rows, (stored, total) = good[day.key], there.get(str(day.date), (0, 0))
+            count = rows.counts.total()
             self.found.rows += stored
-            if stored != counts.total():
-                self.found.differences.append(
-                    f"{table} {day.date}: {counts.total()} good rows in bundles,"
-                    f" {stored} in BigQuery"
-                )
-                where = _where(day, counts, fields[day.key], self._warehouse, self._patience_s)
-                self.found.differences += where
+            if (stored, total) == (count, rows.sum):
+                continue
+            same = "; as many, and not the same ones" if stored == count else ""
+            self.found.differences.append(
+                f"{table} {day.date}: {count} good rows in bundles, {stored} in BigQuery{same}"
+            )
+            self.found.differences += _bundles(day, rows.counts, self._warehouse)
+            if max(stored, count) <= NAMED_MAX:
+                self.found.differences += self._named(day, looking)
+
+    def _named(self, day: Day, looking: _Looking) -> list[str]:
+        """Name rows of a day that are missing, and rows that are too many."""
+        wanted: Counter[str] = Counter()
+        for told in looking.of(day):
+            wanted.update(told.names)
+        sql = _NAMES_SQL.format(table=day.table.name, day=day.date)
+        there = Counter({told["filename"]: told["n"] for told in self._warehouse.rows(sql)})
+        lost, many = sorted((wanted - there).elements()), sorted((there - wanted).elements())
+        return [f"    row missing: {name}" for name in lost[:ROWS_SHOWN]] + [
+            f"    row too many: {name}" for name in many[:ROWS_SHOWN]
+        ]
 
 
-def _where(
-    day: Day, counts: Counter[str], fields: Fields, warehouse: Warehouse, patience_s: float
-) -> list[str]:
-    """Name the bundles of a day whose rows are not the ones in BigQuery, and the rows."""
+@dataclass(slots=True)
+class Rows:
+    """Good rows of a day: how many each bundle has, and the sum of all their names."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    sum: int = 0
+
+    def add(self, url: str, told: Row) -> None:
+        """Take what a bundle has."""
+        self.counts[url] += told.rows
+        self.sum += told.sum
+
+
+class _Looking:
+    """Reads bundles of a wave for the names of their rows."""
+
+    def __init__(
+        self, spark: SparkSession, wave: Wave, unwanted: DataFrame, patience_s: float
+    ) -> None:
+        self._spark = spark
+        self._wave = wave
+        self._unwanted = unwanted
+        self._patience_s = patience_s
+
+    def of(self, day: Day) -> list[Row]:
+        """Read the bundles of one day."""
+        owners = enumerate(self._wave.owners)
+        return self.at([n for n, owner in owners if owner.day.key == day.key], keep=True)
+
+    def at(self, bundles: list[int], *, keep: bool) -> list[Row]:
+        """Return for each bundle the columns of `filenames.DDL`."""
+        if not bundles:
+            return []
+        tasks, patience_s = self._wave.tasks, self._patience_s
+
+        def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return filenames.found(batches, tasks, patience_s, keep=keep)
+
+        wanted = self._spark.createDataFrame([(bundle,) for bundle in bundles], "bundle INT")
+        several = min(len(bundles), 4 * self._spark.sparkContext.defaultParallelism)
+        rows = steps.to_write(wanted, self._unwanted).repartition(several, "bundle")
+        return rows.mapInArrow(task, filenames.DDL).collect()
+
+
+def _bundles(day: Day, counts: Counter[str], warehouse: Warehouse) -> list[str]:
+    """Name the bundles of a day of which BigQuery has another number of rows."""
     sql = _BUNDLES_SQL.format(table=day.table.name, day=day.date)
     stored = Counter({told["url"]: told["n"] for told in warehouse.rows(sql)})
-    told = []
-    urls = {bundle.url: bundle for bundle in day.bundles}
     differ = [url for url in sorted(counts | stored) if counts[url] != stored[url]]
-    for url in differ[:BUNDLES_SHOWN]:
-        told.append(f"  {url}: {counts[url]} good rows, {stored[url]} in BigQuery")
-        if counts[url] > stored[url] and url in urls:
-            told += _missing(day, urls[url], fields, warehouse, patience_s)
-    return told
-
-
-def _missing(
-    day: Day, bundle: Bundle, fields: Fields, warehouse: Warehouse, patience_s: float
-) -> list[str]:
-    """Name rows of a bundle that are not in BigQuery."""
-    data = open_bucket(bundle.bucket, patience_s).read(bundle.name, bundle.generation)
-    judge = judges(fields)["raw"]
-    wanted: Counter[str] = Counter()
-    for line in salvaged(data):
-        found = row.parts(line)
-        if found and judge.flaw(line) is None:
-            wanted[found.filename] += 1
-    sql = _ROWS_SQL.format(table=day.table.name, day=day.date)
-    there = Counter(told["filename"] for told in warehouse.rows(sql, urls=[bundle.url]))
-    lost = sorted((wanted - there).elements())
-    return [f"    row missing: {name}" for name in lost[:ROWS_SHOWN]]
+    return [
+        f"  {url}: {counts[url]} good rows, {stored[url]} in BigQuery"
+        for url in differ[:BUNDLES_SHOWN]
+    ]

@@ -35,6 +35,11 @@ class Window:
     start: date = FIRST
     end: date = LAST
 
+    @property
+    def last(self) -> date:
+        """The last day in it."""
+        return self.end - timedelta(days=1)
+
     def __contains__(self, day: date) -> bool:
         return self.start <= day < self.end
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from google.cloud import bigquery
 
 import jostler
 import loader
@@ -69,6 +71,8 @@ def test_index_bundles_and_rows_agree_after_a_load(archived: World) -> None:
         ("short index", "has 40 rows, its index has 2"),
         ("late bundle", "has no index bundle"),
         ("rows gone", "row missing: 2026/01/02/m7.json"),
+        ("one gone, one twice", "row too many: 2026/01/02/m5.json"),
+        ("a day gone", "foo1 2026-01-02: 40 rows in BigQuery, and no bundle in the bucket"),
         ("corrupt", "the gzip stream is cut short"),
     ],
 )
@@ -84,7 +88,16 @@ def test_what_differs_is_named_and_the_exit_status_says_so(
         archived.put(index, archived.get(archived.put_bundle([row(1), row(2)], kind=Kind.INDEX)))
     elif what == "late bundle":
         archived.put_bundle([row(99)])
-    elif what == "rows gone":
+    elif what == "a day gone":
+        archived.remove(data)
+        archived.remove(index)
+    elif what in {"rows gone", "one gone, one twice"}:
+        if what != "rows gone":
+            twice = gzip.compress(row(5) + b"\n")
+            archived.put("twice.jsonl.gz", twice)
+            config = bigquery.LoadJobConfig(source_format="NEWLINE_DELIMITED_JSON")
+            uri = f"{archived.url}/twice.jsonl.gz"
+            archived.client.load_table_from_uri(uri, "raw_exp.foo1", job_config=config).result()
         gone = "date = '2026-01-02' AND archiver.Filename = '2026/01/02/m7.json'"
         archived.sql(f"DELETE FROM raw_exp.foo1 WHERE {gone}")
     else:
@@ -94,7 +107,8 @@ def test_what_differs_is_named_and_the_exit_status_says_so(
 
     assert ran.code == 1
     assert told in ran.out
-    if what == "rows gone":
+    if what in {"rows gone", "one gone, one twice"}:
+        assert "row missing: 2026/01/02/m7.json" in ran.out
         assert archived.load("--force").code == 0
 
 
