@@ -17,9 +17,14 @@ from embedded.server import EmbeddedBigQuery
 from embedded.store import InUseError
 
 
+def _told(text: str) -> str:
+    """Return a docstring without the marks of bold type and code."""
+    return text.replace("**", "").replace("`", "")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Serve until SIGTERM; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m embedded", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m embedded", description=_told(__doc__))
     parser.add_argument("--data-dir", type=Path, required=True, help="where the data is kept")
     parser.add_argument("--port", type=int, default=9050, help="TCP port, 0 for a free one")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")

@@ -8,6 +8,8 @@ It refuses paths that the API has and this stand-in has not, with a 404 that nam
 from __future__ import annotations
 
 import logging
+import zlib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -17,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from embedded.datasets import Datasets
-from embedded.errors import ApiError, not_found
+from embedded.errors import ApiError, invalid, not_found
 from embedded.faults import Faults
 from embedded.jobs import Jobs
 from embedded.load import Loads
@@ -43,6 +45,7 @@ PROJECT = "/bigquery/v2/projects/{project}"
 DATASET = PROJECT + "/datasets/{dataset}"
 TABLE = DATASET + "/tables/{table}"
 JOB = PROJECT + "/jobs/{job}"
+MAX_BODY = 512 << 20  # of a request that was compressed
 UPLOAD = "/upload/bigquery/v2/projects/{project}/jobs"
 
 
@@ -127,9 +130,29 @@ def _endpoint(service: Service, handler: Handler) -> Callable[[Request], Awaitab
             headers=request.headers,
             body=await request.body(),
         )
-        return await run_in_threadpool(_answered, service, handler, call)
+        return await run_in_threadpool(_unpacked, service, handler, call)
 
     return endpoint
+
+
+def _unpacked(service: Service, handler: Handler, call: Call) -> Response:
+    """Undo `Content-Encoding: gzip` of a request, which Java's clients send."""
+    if call.headers.get("content-encoding", "identity") == "identity":
+        return _answered(service, handler, call)
+    try:
+        if call.headers["content-encoding"].lower() != "gzip":
+            raise invalid(f"Content-Encoding {call.headers['content-encoding']} is not supported")
+        packed = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        body = packed.decompress(call.body, MAX_BODY)
+        if packed.unconsumed_tail:
+            raise invalid(f"The request is larger than {MAX_BODY} bytes")
+        if not packed.eof:
+            raise invalid("The request's gzip stream is cut short")
+    except zlib.error as exc:
+        return _response(Reply(invalid(f"The request is no gzip: {exc}").body(), 400))
+    except ApiError as exc:
+        return _response(Reply(exc.body(), exc.status))
+    return _answered(service, handler, replace(call, body=body))
 
 
 def _answered(service: Service, handler: Handler, call: Call) -> Response:

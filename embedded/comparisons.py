@@ -40,6 +40,8 @@ GREATER: dict[type[exp.Expr], str] = {
 
 def equal(node: exp.Expr) -> exp.Expr:
     """Compare for equality: of two STRUCTs field by field, of two FLOAT64 without NaN."""
+    if isinstance(node.parent, exp.Update):  # SET x = …
+        return node
     left, right = node.this, node.expression
     negated = isinstance(node, exp.NEQ)
     fields = _fields(left), _fields(right)

@@ -82,6 +82,44 @@ def find_dataset(cursor: duckdb.DuckDBPyConnection, ref: DatasetRef) -> Json:
     return body
 
 
+def make_dataset(cursor: duckdb.DuckDBPyConnection, ref: DatasetRef, given: Json) -> Json:
+    """Make a dataset of what the client gave.
+
+    Raises:
+        ApiError: it exists.
+    """
+    known = Resources(cursor, "dataset")
+    if known.find(ref) is not None:
+        raise already_exists("Dataset", str(ref))
+    body = {key: given[key] for key in SETTABLE if given.get(key) is not None}
+    body = {"location": DEFAULT_LOCATION, "access": ACCESS, **body}
+    body["creationTime"] = now_ms()
+    return _stored(known, ref, body)
+
+
+def drop_dataset(cursor: duckdb.DuckDBPyConnection, ref: DatasetRef, *, contents: bool) -> None:
+    """Drop a dataset.
+
+    Args:
+        cursor: the transaction.
+        ref: the dataset.
+        contents: whether its tables are dropped too.
+
+    Raises:
+        ApiError: there is none, or it holds tables.
+    """
+    find_dataset(cursor, ref)
+    tables = Resources(cursor, "table")
+    inside = tables.children(ref)
+    if inside and not contents:
+        raise ApiError("resourceInUse", f"Dataset {ref} is still in use")
+    for body in inside:
+        tables.drop(body["id"])
+        if "storage" in body:
+            cursor.execute(f"DROP TABLE data.{quoted(body['storage'])}")
+    Resources(cursor, "dataset").drop(ref)
+
+
 class Datasets:
     """The `datasets` collection."""
 
@@ -95,13 +133,7 @@ class Datasets:
         ref = new_dataset(call.names["project"], str(api.get("datasetId") or ""))
         _check_keys(given)
         with self._store.writing() as cursor:
-            known = Resources(cursor, "dataset")
-            if known.find(ref) is not None:
-                raise already_exists("Dataset", str(ref))
-            body = {key: given[key] for key in SETTABLE if given.get(key) is not None}
-            body = {"location": DEFAULT_LOCATION, "access": ACCESS, **body}
-            body["creationTime"] = now_ms()
-            return Reply(_stored(known, ref, body))
+            return Reply(make_dataset(cursor, ref, given))
 
     def get(self, call: Call) -> Reply:
         """Return one dataset."""
@@ -140,16 +172,7 @@ class Datasets:
         """Drop a dataset."""
         ref = _ref(call)
         with self._store.writing() as cursor:
-            find_dataset(cursor, ref)
-            tables = Resources(cursor, "table")
-            inside = tables.children(ref)
-            if inside and not call.flag("deleteContents"):
-                raise ApiError("resourceInUse", f"Dataset {ref} is still in use")
-            for body in inside:
-                tables.drop(body["id"])
-                if "storage" in body:
-                    cursor.execute(f"DROP TABLE data.{quoted(body['storage'])}")
-            Resources(cursor, "dataset").drop(ref)
+            drop_dataset(cursor, ref, contents=call.flag("deleteContents"))
         return Reply(status=204)
 
 

@@ -8,6 +8,7 @@ It refuses other formats and schema detection.
 
 from __future__ import annotations
 
+import uuid
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -92,7 +93,9 @@ class Loads:
             day=day,
             check=job.check,
         )
-        path = self.store.staging / f"{job.ref.project}.{job.ref.location}.{job.ref.job}"[:200]
+        path = (
+            self.store.staging / f"load-{uuid.uuid4().hex}"
+        )  # a job's id may be longer than a name
         try:
             tally = stage.write(sources, path)
         except BaseException:

@@ -76,7 +76,7 @@ def hold(tree: exp.Expr) -> None:
         name = type(node).__name__
         if name in FIRST:
             _function(node, name, FIRST[name])
-        elif type(node) in COMPARISONS:
+        elif type(node) in COMPARISONS and not isinstance(node.parent, exp.Update):
             compare(node.this, node.expression, COMPARISONS[type(node)])
         elif isinstance(node, exp.And | exp.Or):
             for side in (node.this, node.expression):

@@ -1,8 +1,8 @@
-"""Statements that change something: DML, and the little DDL that there is.
+"""Statements that change something: DML here, DDL in `definitions`.
 
 **Invariant:** after a statement every REQUIRED column still has a value in every row.
 
-It refuses DDL other than CREATE VIEW and DROP: tables are made through the API.
+It refuses a target row that several rows of an UPDATE's or a MERGE's source match.
 """
 
 from __future__ import annotations
@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from embedded import fields as columns_of
-from embedded.catalog import create_table, drop_table, save_table, table_or_none
+from embedded.catalog import save_table
 from embedded.columns import quoted, result_field
-from embedded.datasets import find_dataset
-from embedded.errors import already_exists, invalid, not_found, unsupported
-from embedded.names import TableRef
+from embedded.definitions import define
+from embedded.errors import invalid, unsupported
 from embedded.results import shape
-from embedded.translate import describe
 
 # What a column takes besides its own type ("Conversion rules": coercion, and of literals).
 COERCED = {
@@ -32,6 +29,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from embedded.catalog import Table
+    from embedded.fields import Field
     from embedded.translate import Context, Statement
     from embedded.wire import Json
 
@@ -42,12 +40,8 @@ def execute(cursor: duckdb.DuckDBPyConnection, statement: Statement, context: Co
     Raises:
         ApiError: it cannot be carried out.
     """
-    if isinstance(statement.tree, exp.Create):
-        _create_view(cursor, statement.tree, context)
-        return {}
-    if isinstance(statement.tree, exp.Drop):
-        _drop(cursor, statement.tree, context)
-        return {}
+    if isinstance(statement.tree, exp.Create | exp.Drop | exp.Alter):
+        return define(cursor, statement, context)
     target = statement.target
     assert target is not None
     if statement.kind == "TRUNCATE_TABLE":
@@ -56,6 +50,7 @@ def execute(cursor: duckdb.DuckDBPyConnection, statement: Statement, context: Co
     if isinstance(statement.tree, exp.Delete | exp.Update) and not statement.tree.args.get("where"):
         raise invalid(f"{statement.kind} must have a WHERE clause")
     _check_types(cursor, statement.tree, target)
+    _check_single(cursor, statement.tree)
     found = cursor.execute(statement.sql).fetchone()
     _complete(cursor, target)
     save_table(cursor, target)
@@ -82,14 +77,50 @@ def _check_types(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, target: Tabl
             field = columns.get(name.lower())
             if field is None:
                 raise invalid(f"Column {name} is not present in table {target.ref}")
-            given = result_field(name, kind)
-            fits = given.type == field.type or given.type in COERCED.get(field.type, ())
             untyped = str(kind).strip('"') == "NULL"
-            if not untyped and not (fits and given.repeated == field.repeated):
-                raise invalid(
-                    f"Value has type {given.type} which cannot be inserted into column {name}, "
-                    f"which has type {field.type}"
-                )
+            if not untyped:
+                _check_fit(result_field(name, kind), field, name)
+
+
+def _check_fit(given: Field, field: Field, name: str, *, inside: bool = False) -> None:
+    """Hold a value's type to a column's, with the fields of both."""
+    fits = given.type == field.type or given.type in COERCED.get(field.type, ())
+    if inside and given.type == "INTEGER":
+        fits = True  # DuckDB's type of an untyped NULL among the fields
+    if not fits or (given.repeated != field.repeated and not inside):
+        raise invalid(
+            f"Value has type {given.type} which cannot be inserted into column {name}, "
+            f"which has type {field.type}"
+        )
+    if given.type != "RECORD":
+        return
+    if [sub.name.lower() for sub in given.fields] != [sub.name.lower() for sub in field.fields]:
+        raise unsupported(f"A STRUCT whose fields are named otherwise than those of {name}")
+    for sub, wanted in zip(given.fields, field.fields, strict=True):
+        _check_fit(sub, wanted, f"{name}.{wanted.name}", inside=True)
+
+
+def _check_single(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> None:
+    """Refuse a target row that several source rows would change."""
+    if isinstance(tree, exp.Merge):
+        matched = [w for w in tree.args["whens"].expressions if w.args.get("matched")]
+        source, condition = tree.args["using"], tree.args["on"]
+        extra = [when.args.get("condition") or exp.true() for when in matched]
+        if not matched:
+            return
+        condition = exp.and_(condition.copy(), exp.or_(*(one.copy() for one in extra)))
+    else:
+        more = tree.args.get("from_") or tree.args.get("from")
+        if not isinstance(tree, exp.Update) or not more:
+            return
+        source, condition = more.this, tree.args["where"].this
+    alias = quoted(tree.this.alias_or_name)
+    several = (
+        f"SELECT 1 FROM {tree.this.sql('duckdb')}, {source.sql('duckdb')} "  # noqa: S608
+        f"WHERE {condition.sql('duckdb')} GROUP BY {alias}.rowid HAVING count(*) > 1 LIMIT 1"
+    )
+    if cursor.execute(several).fetchone():
+        raise invalid("UPDATE/MERGE must match at most one source row for each target row")
 
 
 def _written(tree: exp.Expr, target: Table) -> list[tuple[list[str], str]]:
@@ -130,47 +161,3 @@ def _pairs(then: exp.Expr) -> list[exp.Expr]:
 def _assigned(pairs: list[exp.Expr], sources: str) -> tuple[list[str], str]:
     values = ", ".join(pair.expression.sql("duckdb") for pair in pairs)
     return [pair.this.name for pair in pairs], f"SELECT {values} FROM {sources}"  # noqa: S608
-
-
-def _create_view(cursor: duckdb.DuckDBPyConnection, tree: exp.Create, context: Context) -> None:
-    if tree.args.get("kind") != "VIEW" or not isinstance(tree.this, exp.Table):
-        raise unsupported(f"CREATE {tree.args.get('kind')} (use the API)")
-    if tree.args.get("properties"):
-        raise unsupported("OPTIONS of a view (use the API)")
-    query = tree.args["expression"].sql("bigquery")
-    ref = _ref(tree.this, context)
-    find_dataset(cursor, ref.parent)
-    old = table_or_none(cursor, ref)
-    if old is not None and tree.args.get("exists"):
-        return
-    if old is not None and not (tree.args.get("replace") and old.view_sql):
-        raise already_exists("Table", str(ref))
-    if old is not None:
-        drop_table(cursor, old)
-    schema = columns_of.to_api(describe(cursor, query, ref.project))
-    create_table(cursor, ref, {"view": {"query": query, "useLegacySql": False}, "schema": schema})
-
-
-def _drop(cursor: duckdb.DuckDBPyConnection, tree: exp.Drop, context: Context) -> None:
-    kind = str(tree.args.get("kind"))
-    if kind not in {"VIEW", "TABLE"}:
-        raise unsupported(f"DROP {kind}")
-    (place,) = tree.args.get("tables") or [tree.this]
-    ref = _ref(place, context)
-    table = table_or_none(cursor, ref)
-    if table is None and tree.args.get("exists"):
-        return
-    if table is None or bool(table.view_sql) != (kind == "VIEW"):
-        raise not_found(kind.capitalize(), str(ref))
-    drop_table(cursor, table)
-
-
-def _ref(node: exp.Table, context: Context) -> TableRef:
-    parts = [piece for part in node.parts for piece in part.name.split(".")]
-    if len(parts) == 1 and context.dataset is not None:
-        return TableRef(context.dataset.project, context.dataset.dataset, parts[0])
-    if len(parts) == 2:  # noqa: PLR2004 - dataset.table
-        return TableRef(context.project, *parts)
-    if len(parts) != 3:  # noqa: PLR2004 - project.dataset.table
-        raise invalid(f'Table "{".".join(parts)}" must be qualified with a dataset')
-    return TableRef(*parts)

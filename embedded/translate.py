@@ -15,8 +15,10 @@ import sqlglot
 from sqlglot import ErrorLevel, TokenType, exp
 from sqlglot.errors import SqlglotError
 
+from embedded.assignments import settle
 from embedded.catalog import Table, find_table
 from embedded.coercions import coerce_texts
+from embedded.definitions import kind_of_statement
 from embedded.errors import ApiError, invalid, unsupported
 from embedded.grammar import check, check_names
 from embedded.kinds import annotate
@@ -41,9 +43,8 @@ KINDS: dict[type[exp.Expr], str] = {
     exp.Delete: "DELETE",
     exp.Merge: "MERGE",
     exp.TruncateTable: "TRUNCATE_TABLE",
-    exp.Create: "CREATE_VIEW",
-    exp.Drop: "DROP",
 }
+DEFINITIONS = (exp.Create, exp.Drop, exp.Alter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,22 +78,39 @@ def translate(cursor: duckdb.DuckDBPyConnection, sql: str, context: Context) -> 
     Raises:
         ApiError: it is none, names what is not there, or cannot be done here.
     """
-    tree = parsed(sql)
+    return translated(cursor, parsed(sql), context)
+
+
+def translated(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, context: Context) -> Statement:
+    """Understand one parsed statement.
+
+    Raises:
+        ApiError: it names what is not there, or cannot be done here.
+    """
+    if isinstance(tree, DEFINITIONS):
+        rows = tree.args.get("expression")
+        is_table = isinstance(tree, exp.Create) and tree.args.get("kind") == "TABLE"
+        sql = translated(cursor, rows.copy(), context).sql if is_table and rows else ""
+        return Statement(kind_of_statement(tree), sql, tree)
     kind = "SELECT" if isinstance(tree, exp.Query) else KINDS.get(type(tree), "")
     if not kind:
         raise unsupported(f"The statement {tree.key.upper()}")
-    if kind in {"CREATE_VIEW", "DROP"}:
-        return Statement(kind, "", tree)
+    if isinstance(tree, exp.Delete) and tree.args.get("tables"):  # DELETE without FROM
+        tree.set("this", tree.args["tables"][0])
+        tree.set("tables", None)
     resolver = _Resolver(cursor, context)
     tree = resolver.resolved(tree, 0)
     require_filters(tree, resolver.tables)
     settle_aliases(tree)
     if kind == "SELECT":
         name_outputs(tree)
+    target = resolver.target(tree)
+    if target is not None:
+        settle(tree, target.fields, resolver.fields_of(tree.args.get("using")))
     for table in tree.find_all(exp.Table):
         resolver.place(table)
     text = _duckdb(tree, context.parameters, resolver.columns())
-    return Statement(kind, text, tree, resolver.target(tree))
+    return Statement(kind, text, tree, target)
 
 
 def _duckdb(tree: exp.Expr, parameters: dict[str, str], known: list[Field]) -> str:
@@ -242,6 +260,11 @@ class _Resolver:
     def columns(self) -> list[Field]:
         """Return the columns of all tables found so far."""
         return [field for table in self.tables.values() for field in table.fields]
+
+    def fields_of(self, node: exp.Expr | None) -> tuple[Field, ...]:
+        """Return the columns of a source that is a table, else none."""
+        key = node.meta.get("table") if isinstance(node, exp.Table) else None
+        return self.tables[key].fields if key is not None else ()
 
     def target(self, tree: exp.Expr) -> Table | None:
         """Return the table that a statement changes."""
