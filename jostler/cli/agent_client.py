@@ -95,7 +95,7 @@ class AgentClient:
         try:
             return _told(value, str(self))
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as exc:
-            raise AskError(f"what answers at {self} is no agent of this version: {exc!r}") from exc
+            raise AskError(f"what answers at {self} is no agent of this version") from exc
 
     def _json(self, path: str) -> dict[str, Any]:
         status, body = self._get(path)

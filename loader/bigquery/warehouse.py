@@ -23,6 +23,7 @@ from google.cloud.exceptions import GoogleCloudError
 from requests.exceptions import RequestException
 
 from jostler.schema import fields_to_api
+from jostler.storage.causes import cause
 from loader.errors import RunError, WarehouseError
 
 if TYPE_CHECKING:
@@ -270,7 +271,12 @@ def _translated(what: str) -> Iterator[None]:
         reason = str(exc.errors[0].get("reason", "")) if exc.errors else ""
         hint = "grant the roles of docs/loader.md" if isinstance(exc, api.Forbidden) else ""
         raise WarehouseError(f"{what}: {told}", reason=reason, hint=hint) from exc
-    except api.RetryError as exc:  # for as long as --patience says
-        raise WarehouseError(f"{what}: {exc}", hint="check network and DNS") from exc
-    except (RequestException, auth.GoogleAuthError, ConnectionError, TimeoutError) as exc:
-        raise WarehouseError(f"{what}: {exc!r}", hint="check network and DNS") from exc
+    except (
+        api.RetryError,  # after as long as --patience says
+        RequestException,
+        auth.GoogleAuthError,
+        ConnectionError,
+        TimeoutError,
+    ) as exc:
+        told = cause(exc, "BigQuery")
+        raise WarehouseError(f"{what}: {told}", hint="check network and DNS") from exc
