@@ -34,11 +34,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.agent import SCHEMA, documents, header
-from jostler.agent.tables import table_schema
 from jostler.format.blocks import BlockWriter
 from jostler.format.names import Day
 from jostler.format.row import Archiver, row, row_head
-from jostler.schema import fields_from_api
+from jostler.schema import fields_from_api, table_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from jostler.agent import tables
+from jostler.agent import schema_sync
 from jostler.bundle import state_dir
 from jostler.errors import AuthError, ConflictError, JostlerError, SchemaError
 from jostler.format.names import OWN_DATATYPES
@@ -143,7 +143,7 @@ class _Preflight:
         return text
 
     def _schemas(self) -> str:
-        self._tables = tables.read_schemas(self._config.datatypes)
+        self._tables = schema_sync.read_schemas(self._config.datatypes)
         return f"{len(self._config.datatypes)} good"
 
     def _credentials(self) -> str:
@@ -174,7 +174,7 @@ class _Preflight:
 
     def _fits(self, datatype: str, fields: Fields) -> str:
         assert self._storage
-        found = tables.look(self._storage, self._config.place, datatype, fields)
+        found = schema_sync.compare_stored(self._storage, self._config.place, datatype, fields)
         if found.comparison is None:
             if not self._config.upload_schema and datatype not in OWN_DATATYPES:
                 raise CheckError(f"{found.name} is not stored and -upload-schema is false")
@@ -186,7 +186,7 @@ class _Preflight:
                 _try_to_replace(self._storage, found)
                 return f"adds {', '.join((*found.comparison.added, *found.comparison.relaxed))}"
             case Relation.ADDITIONS:
-                told = "; ".join(tables.additions(found.comparison))
+                told = "; ".join(schema_sync.additions(found.comparison))
                 raise CheckError(f"{told}; and -upload-schema is false")
             case Relation.OLDER:
                 raise CheckError(f"older than stored: lacks {', '.join(found.comparison.missing)}")
@@ -194,14 +194,16 @@ class _Preflight:
                 raise SchemaError(f"{found.name} differs:", list(found.comparison.conflicts))
 
 
-def _try_to_replace(storage: Storage, found: tables.Found) -> None:
+def _try_to_replace(storage: Storage, found: schema_sync.Found) -> None:
     """Replace a schema by its own bytes: only that shows the right to do it on this object."""
     try:
         storage.replace(found.name, found.data, found.version)
     except ConflictError:  # another node replaced it just now; the agent will compare again
         return
     except AuthError as exc:
-        raise CheckError(f"must be extended, and may not: {exc}; {tables.MAY_NOT_WRITE}") from exc
+        raise CheckError(
+            f"must be extended, and may not: {exc}; {schema_sync.MAY_NOT_WRITE}"
+        ) from exc
 
 
 def _existing(directory: Path) -> Path:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from jostler import build
-from jostler.agent.tables import settle
+from jostler.agent.schema_sync import sync
 from jostler.bundle import Archiver, Backoff, Stamp, Trouble
 from jostler.config import Mode, Validate
 from jostler.errors import ConfigError, TransientError, told
@@ -164,7 +164,7 @@ def await_judges(
 
 def _judges(config: Config, tables: Mapping[str, Fields], storage: Storage) -> Judges:
     agreed = {
-        name: settle(storage, config.place, name, ours, upload=config.upload_schema)
+        name: sync(storage, config.place, name, ours, upload=config.upload_schema)
         for name, ours in tables.items()
     }
     if config.validate is Validate.JSON:

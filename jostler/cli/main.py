@@ -118,7 +118,7 @@ def _tell_changes(config: Config) -> None:
 def _run(config: Config) -> int:
     """Run the agent, as a daemon or once."""
     from jostler.agent.agent import Agent  # noqa: PLC0415 - other modes start without it
-    from jostler.agent.tables import read_schemas  # noqa: PLC0415 - as above
+    from jostler.agent.schema_sync import read_schemas  # noqa: PLC0415 - as above
 
     tables = read_schemas(config.datatypes)
     stop, abort = threading.Event(), threading.Event()

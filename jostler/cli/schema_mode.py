@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jostler.agent import tables
+from jostler.agent import schema_sync
 from jostler.errors import ConfigError, JostlerError, SchemaError
 from jostler.format.names import OWN_DATATYPES
 from jostler.schema import (
@@ -40,7 +40,7 @@ def show(config: Config, out: TextIO | None = None) -> bool:
     out = out or sys.stdout
     if config.from_samples:
         return _infer(config, config.from_samples, out)
-    wanted = tables.read_schemas(config.datatypes)
+    wanted = schema_sync.read_schemas(config.datatypes)
     good = True
     for datatype, fields in wanted.items():
         if datatype in OWN_DATATYPES:
@@ -62,7 +62,9 @@ def _fits(config: Config, datatype: str, fields: Fields, out: TextIO) -> bool:
     name = config.place.table_schema(datatype)
     url = f"{config.bucket}/{name}"
     try:
-        found = tables.look(open_storage(config.bucket), config.place, datatype, fields)
+        found = schema_sync.compare_stored(
+            open_storage(config.bucket), config.place, datatype, fields
+        )
     except JostlerError as exc:
         out.write(f"{url}: {exc}\n")
         return False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jostler.agent.tables import settle
+from jostler.agent.schema_sync import sync
 from jostler.errors import AuthError, SchemaError
 from jostler.format.names import Place
 from jostler.schema import Field, Mode, fields_from_api, fields_to_api, table_schema
@@ -32,7 +32,7 @@ def bucket(tmp_path: Path) -> Storage:
 
 def agree(bucket: Storage, *fields: Field, upload: bool = True) -> list[str]:
     """Settle a schema of these fields; return the names that files are judged by."""
-    table = settle(bucket, PLACE, "foo1", table_schema(fields), upload=upload)
+    table = sync(bucket, PLACE, "foo1", table_schema(fields), upload=upload)
     return [field.name for field in table[-1].fields]
 
 
@@ -126,7 +126,7 @@ def test_a_schema_of_the_go_agent_is_left_as_it_is(bucket: Storage, upload: bool
     bucket.put_new(NAME, go_table(), {})
     version = bucket.read(NAME).version
 
-    fields = settle(bucket, PLACE, "foo1", OURS, upload=upload)
+    fields = sync(bucket, PLACE, "foo1", OURS, upload=upload)
 
     assert bucket.read(NAME).version == version
     assert fields == fields_from_api(json.loads(go_table()))
@@ -138,13 +138,13 @@ def test_a_node_with_an_older_schema_than_the_go_agents_goes_on_with_the_stored_
     """As beside one of ours."""
     bucket.put_new(NAME, go_table(), {})
     older = table_schema(fields_from_api(SCHEMA[:2]))
-    assert settle(bucket, PLACE, "foo1", older, upload=True)[-1].fields == OURS[-1].fields
+    assert sync(bucket, PLACE, "foo1", older, upload=True)[-1].fields == OURS[-1].fields
 
 
 def test_an_addition_to_a_schema_of_the_go_agent_changes_nothing_else(bucket: Storage) -> None:
     """BigQuery would relax the columns, but nobody asked for it."""
     bucket.put_new(NAME, go_table(), {})
-    settle(bucket, PLACE, "foo1", table_schema((*OURS[-1].fields, C)), upload=True)
+    sync(bucket, PLACE, "foo1", table_schema((*OURS[-1].fields, C)), upload=True)
     now = json.loads(bucket.read(NAME).data)
     assert [field.get("mode") for field in now[:2]] == ["REQUIRED", "REQUIRED"]
     assert now[2]["fields"][-1]["name"] == "c"
@@ -195,7 +195,7 @@ def test_jostlers_own_schemas_never_stop_it(bucket: Storage) -> None:
     other = table_schema((Field(name="Filename", type="INTEGER"),))
     bucket.put_new(PLACE.table_schema("index1"), json.dumps(fields_to_api(other)).encode(), {})
     ours = table_schema((Field(name="Filename", type="STRING"),))
-    assert settle(bucket, PLACE, "index1", ours, upload=True) == ours
+    assert sync(bucket, PLACE, "index1", ours, upload=True) == ours
 
 
 def test_a_schema_that_may_not_be_written_is_no_outage(bucket: Storage) -> None:

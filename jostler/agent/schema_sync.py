@@ -1,4 +1,6 @@
-"""Table schemas in the bucket: uploaded when new, extended when that loses nothing, else left.
+"""Keep the table schemas in the bucket and the node's datatype schemas in agreement.
+
+A schema is uploaded when there is none, extended when that loses no field, and else left alone.
 
 **Invariant:** a stored schema only ever grows.  Two nodes of different versions cannot undo each
 other, for a schema is replaced only at the version that was compared.
@@ -90,7 +92,7 @@ def read_schemas(datatypes: Iterable[Datatype]) -> dict[str, Fields]:
     return tables
 
 
-def look(storage: Storage, place: Place, datatype: str, ours: Fields) -> Found:
+def compare_stored(storage: Storage, place: Place, datatype: str, ours: Fields) -> Found:
     """Compare a table schema with the one in the bucket.
 
     Raises:
@@ -148,7 +150,7 @@ def additions(comparison: Comparison) -> list[str]:
     return added + [f"{path}: {relaxed}" for path in comparison.relaxed]
 
 
-def settle(storage: Storage, place: Place, datatype: str, ours: Fields, *, upload: bool) -> Fields:
+def sync(storage: Storage, place: Place, datatype: str, ours: Fields, *, upload: bool) -> Fields:
     """Make the bucket's schema and ours agree, and return the fields to judge files by.
 
     jostler's own schemas are never a reason not to start: without them data is archived as well.
@@ -158,7 +160,7 @@ def settle(storage: Storage, place: Place, datatype: str, ours: Fields, *, uploa
         SchemaError: the schemas cannot agree, or may not because `upload` is false.
     """
     for _ in range(RACES_MAX):
-        found = look(storage, place, datatype, ours)
+        found = compare_stored(storage, place, datatype, ours)
         try:
             return _act(storage, found, upload=upload)
         except ConflictError:
