@@ -36,11 +36,12 @@ class Judge:
     are need no slow judge.  For rows that all say `Raw`, give columns that say `Raw`.
     """
 
-    __slots__ = ("_fast", "_nulls", "_slow", "fields")
+    __slots__ = ("_accepts", "_fast", "_nulls", "_slow", "fields")
 
     def __init__(self, fields: Fields) -> None:
         self.fields = fields
         self._fast = FastJudge(fields)
+        self._accepts = self._fast.accepts
         self._slow = SlowJudge(fields)
         self._nulls: dict[Path, str] = {}
 
@@ -52,7 +53,7 @@ class Judge:
 
         Never raises, whatever the bytes.
         """
-        if self._fast.accepts(document):
+        if self._accepts(document):
             return None
         found = self._slow.flaw(document)
         if found is None and self._may_teach(document):
@@ -83,6 +84,7 @@ class Judge:
         if found:
             self._nulls = found | self._nulls
             self._fast = FastJudge(with_nulls(self.fields, self._nulls))
+            self._accepts = self._fast.accepts
 
 
 def json_object_flaw(document: bytes) -> Flaw | None:

@@ -52,8 +52,20 @@ def datetime_fault(text: str) -> Reason | None:
 
 def timestamp_fault(text: str) -> Reason | None:
     """Judge a TIMESTAMP: a date, `T` or a space, a time, with or without seconds and zone."""
-    found = _instant(text)
-    return found if isinstance(found, Reason) else None
+    found = _TIMESTAMP_RE.fullmatch(text)
+    if not found:
+        return Reason.BAD_TIMESTAMP
+    if not _is_date(found["date"].replace("/", "-")) or not _is_time(found["clock"]):
+        return Reason.BAD_TIMESTAMP
+    if not found["sign"]:
+        return None
+    if _offset(found) > _OFFSET_MAX:
+        return Reason.BAD_TIMESTAMP
+    try:
+        _utc(found)
+    except OverflowError:
+        return Reason.OUT_OF_RANGE
+    return None
 
 
 def range_fault(text: str, element: str) -> Reason | None:
@@ -77,27 +89,26 @@ def _range_end(text: str, element: str) -> str | Reason | None:
         return date_fault(text) or text
     if element == "DATETIME":
         return datetime_fault(text) or f"{text[:19]}.{text[20:]:0<6}"
-    found = _instant(text)
-    return found if isinstance(found, Reason) else f"{found[0].isoformat()}.{found[1]:0<6.6}"
-
-
-def _instant(text: str) -> tuple[datetime, str] | Reason:
-    """Read a TIMESTAMP: its second in UTC and the digits of its fraction."""
+    if fault := timestamp_fault(text):
+        return fault
     found = _TIMESTAMP_RE.fullmatch(text)
-    if not found:
-        return Reason.BAD_TIMESTAMP
-    day = found["date"].replace("/", "-")
-    if not _is_date(day) or not _is_time(found["clock"]):
-        return Reason.BAD_TIMESTAMP
-    offset = timedelta(hours=int(found["hours"] or 0), minutes=int(found["minutes"] or 0))
-    if offset > _OFFSET_MAX:
-        return Reason.BAD_TIMESTAMP
-    zone = timezone(-offset if found["sign"] == "-" else offset)
-    try:
-        local = datetime.fromisoformat(f"{day}T{found['clock']}").replace(tzinfo=zone)
-        return local.astimezone(UTC), found["fraction"] or ""
-    except OverflowError:
-        return Reason.OUT_OF_RANGE
+    assert found is not None
+    return f"{_utc(found).isoformat()}.{found['fraction'] or '':0<6.6}"
+
+
+def _offset(found: re.Match[str]) -> timedelta:
+    return timedelta(hours=int(found["hours"] or 0), minutes=int(found["minutes"] or 0))
+
+
+def _utc(found: re.Match[str]) -> datetime:
+    """Return the second that a good TIMESTAMP names, without its fraction.
+
+    Raises:
+        OverflowError: it lies beyond the years 1 to 9999.
+    """
+    zone = timezone(-_offset(found) if found["sign"] == "-" else _offset(found))
+    local = datetime.fromisoformat(f"{found['date'].replace('/', '-')}T{found['clock']}")
+    return local.replace(tzinfo=zone).astimezone(UTC)
 
 
 def _is_date(text: str) -> bool:

@@ -18,7 +18,7 @@ from jostler.schema import moments
 from jostler.schema.fields import spelled
 from jostler.schema.flaw import Flaw, Reason, shown
 from jostler.schema.geography import is_geography
-from jostler.schema.stream import Elements, Members, Part, values
+from jostler.schema.stream import CONTAINERS, Part, values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,12 +74,12 @@ def unclean(text: str) -> Flaw | None:
 
 def _string(value: Part, max_length: int | None) -> Flaw | None:
     """Take text, and numbers and booleans as their text."""
-    if isinstance(value, list | tuple | Elements | Members):
+    if isinstance(value, CONTAINERS):
         return flaw(Reason.WRONG_TYPE, "STRING", value)
     if isinstance(value, str) and (found := unclean(value)):
         return found
     if max_length is not None:
-        text = value if isinstance(value, str | bytes) else str(value)
+        text = value if isinstance(value, (str, bytes)) else str(value)
         if len(text) > max_length:
             return flaw(Reason.TOO_LONG, f"STRING of at most {max_length} characters", value)
     return None
@@ -207,7 +207,7 @@ def _json(value: Part) -> Flaw | None:
         elif isinstance(part, bytes):
             if not math.isfinite(float(part)):
                 return flaw(Reason.OUT_OF_RANGE, "JSON with numbers of 64 bits", part)
-        elif depth > JSON_DEPTH and isinstance(part, list | tuple | Elements | Members):
+        elif depth > JSON_DEPTH and isinstance(part, CONTAINERS):
             return flaw(Reason.TOO_DEEP, f"JSON of at most {JSON_DEPTH} levels", part)
     return None
 

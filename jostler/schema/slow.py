@@ -15,13 +15,13 @@ from jostler.schema.document import parse
 from jostler.schema.fields import Mode
 from jostler.schema.flaw import Flaw, Reason, key_step, shown
 from jostler.schema.scalars import flaw, rule, unclean
-from jostler.schema.stream import Elements, Members, is_large, streamed
+from jostler.schema.stream import ARRAYS, OBJECTS, SMALL_BYTES, is_large, streamed
 
 if TYPE_CHECKING:
     from jostler.schema.document import Object
     from jostler.schema.fields import Fields
     from jostler.schema.scalars import Rule
-    from jostler.schema.stream import Part
+    from jostler.schema.stream import Members, Part
 
 UNKNOWN_MAX = 10_000
 """So many unknown nulls one object may have.  Each is kept, to see that none comes twice."""
@@ -35,7 +35,7 @@ class SlowJudge:
 
     def flaw(self, document: bytes) -> Flaw | None:
         """Name the first flaw; None means that a load job would take the row."""
-        if is_large(document):
+        if len(document) > SMALL_BYTES and is_large(document):
             return streamed(document, self._record.flaw)
         value = parse(document)
         return value if isinstance(value, Flaw) else self._record.flaw(value)
@@ -58,7 +58,7 @@ class _Record:
         self._required = {f.key: f.name for f in fields if f.mode is Mode.REQUIRED}
 
     def rule(self, value: Part) -> Flaw | None:
-        if not isinstance(value, tuple | Members):
+        if not isinstance(value, OBJECTS):
             return flaw(Reason.WRONG_TYPE, "RECORD", value)
         return self.flaw(value)
 
@@ -103,7 +103,7 @@ def _cell(column: tuple[str, Mode, Rule], value: Part) -> Flaw | None:
         return None
     if mode is not Mode.REPEATED:
         return judge(value)
-    if not isinstance(value, list | Elements):
+    if not isinstance(value, ARRAYS):
         return flaw(Reason.WRONG_TYPE, "an array for this REPEATED field", value)
     for index, element in enumerate(value):
         if element is None:

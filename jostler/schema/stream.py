@@ -41,14 +41,12 @@ _space = re.compile(r"[ \t\n\r]*").match
 
 
 def is_large(document: bytes) -> bool:
-    """Say whether a tree of the document might take too much memory.
+    """Say whether a tree of the document might take too much memory; ask if it is not small.
 
     Each value stands behind a comma or a bracket; those within strings are counted too, which only
     makes a document be read piece by piece that need not be.  The weights are measured: of a tuple
     or dict with its pair, of a list, of a further value.
     """
-    if len(document) <= SMALL_BYTES:
-        return False
     size = 250 * document.count(b"{") + 100 * document.count(b"[") + 150 * document.count(b",")
     return size > TREE_BYTES_MAX
 
@@ -106,10 +104,10 @@ def values(value: Part) -> Iterator[tuple[Part, int]]:
     while open_:
         for part in open_[-1]:
             yield part, len(open_)
-            if isinstance(part, list | Elements):
+            if isinstance(part, ARRAYS):
                 open_.append(iter(part))
                 break
-            if isinstance(part, tuple | Members):
+            if isinstance(part, OBJECTS):
                 open_.append(chain.from_iterable(part))
                 break
         else:
@@ -257,3 +255,7 @@ class Elements:
 
 Part = Value | Members | Elements
 """A value of a tree, or a container that is being read."""
+# To be asked by isinstance: `list | Elements` would be made anew each time.
+OBJECTS = (tuple, Members)
+ARRAYS = (list, Elements)
+CONTAINERS = (list, tuple, Elements, Members)
