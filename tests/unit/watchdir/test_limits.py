@@ -68,6 +68,22 @@ def test_every_file_is_reported_when_the_buffer_is_full(
     assert reader.arrivals.counts.scans[ScanReason.BACKLOG] > 0
 
 
+def test_files_are_counted_when_they_are_closed_and_not_when_there_is_room(
+    watch: Watch, root: Path
+) -> None:
+    """Nobody takes any for a while; those that are left to a scan are counted apart."""
+    reader = watch(Pace(buffer_limit=2))
+    for name in ("a.json", "b.json", "c.json", "d.json"):
+        (root / name).touch()
+    (root / "a.json").write_bytes(b"{}")  # still in line: no arrival of its own
+    assert reader.arrivals.take(0) == []
+
+    counts = reader.arrivals.counts
+
+    assert counts.closed == {str(root): 4}
+    assert counts.unheld == {str(root): 2}
+
+
 def test_a_link_that_falls_due_while_the_buffer_is_full_is_reported(
     watch: Watch, root: Path
 ) -> None:
