@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -55,11 +56,12 @@ class Ages:
         return age_ns / 1e9
 
 
-def _steady_ns() -> int:
-    """Read a clock that nobody sets, and that goes on while the machine sleeps."""
-    if hasattr(time, "CLOCK_BOOTTIME"):
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    return time.monotonic_ns()
+# A clock that nobody sets, and that goes on while the machine sleeps.
+_steady_ns = (
+    partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
+    if hasattr(time, "CLOCK_BOOTTIME")
+    else time.monotonic_ns
+)
 
 
 class Clock:
@@ -88,6 +90,8 @@ class Clock:
             del known[1:-_CLOCKS_MAX]  # of a clock that steps all the time, its first is kept
         else:
             known[-1] = ahead_ns  # it is slowed or hastened a little, as NTP does
+            if len(known) == 1:
+                return ()
         return tuple(other_ns - ahead_ns for other_ns in known[:-1])
 
 

@@ -39,7 +39,10 @@ class FileState(NamedTuple):
     @classmethod
     def of(cls, status: os.stat_result) -> FileState:
         """Take the state from what stat(2) returned."""
-        return cls.fitted(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        inode, mtime_ns, ctime_ns = status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+        if inode <= _MOST and 0 <= mtime_ns <= _MOST and 0 <= ctime_ns <= _MOST:
+            return cls(inode, status.st_size, mtime_ns, ctime_ns)
+        return cls.fitted(inode, status.st_size, mtime_ns, ctime_ns)
 
     @classmethod
     def fitted(cls, inode: int, size: int, mtime_ns: int, ctime_ns: int) -> FileState:
