@@ -98,6 +98,12 @@ def parts(line: bytes) -> Parts | None:
         return None
 
 
+def lacking(line: bytes) -> str:
+    """Name the standard column for want of which a row cannot be taken apart."""
+    columns = {key.lower() for key in _TOP.decode(line)}
+    return next((name for name in ("archiver", "raw") if name not in columns), "archiver")
+
+
 def relative(filename: bytes, day: bytes) -> bytes:
     """Cut a Filename to the part from its day on, `2022/09/29/name`, if it has one.
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from jostler.format.go import is_bare, loadable_index
-from jostler.schema import Judge
+from jostler.schema import Judge, Reason
 from loader.spark import row
 from loader.spark.findings import Whole
 from loader.spark.gunzip import CorruptError, split
@@ -176,9 +176,17 @@ class Verdicts:
             judge, good = self._judges["" if bare else "raw"], False
         if not good and (flaw := judge.flaw(loadable_index(line) if bare else line)):
             return Bad(filename=name, field=flaw.field, reason=str(flaw.reason), detail=flaw.detail)
-        if not bare and (found is None or found.date != self._task.day.iso):
-            told = found.date if found else None
-            detail = f"the bundle's day is {self._task.day.iso}, the row's date is {told!r}"
+        if bare:
+            return None
+        if found is None:
+            lacks = row.lacking(line)
+            detail = f"the row has no {lacks}, or none that can be used"
+            return Bad(
+                filename=name, field=lacks, reason=str(Reason.MISSING_REQUIRED), detail=detail
+            )
+        if found.date != self._task.day.iso:
+            told = "the row has none" if found.date is None else f"the row's is {found.date!r}"
+            detail = f"the bundle's day is {self._task.day.iso}, {told}"
             return Bad(filename=name, field="date", reason=WRONG_DAY, detail=detail)
         return None
 

@@ -387,3 +387,30 @@ def test_relative_filenames() -> None:
     assert rows.relative(b"/var/spool/e/d/2026/01/02/a", day) == b"2026/01/02/a"
     assert rows.relative(b"/x12026/01/02/a", day) == b"/x12026/01/02/a"
     assert date.fromisoformat("2026-01-02") == DAY
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "reason", "detail"),
+    [
+        (b'{"date":"2026-01-02","raw":{}}', "archiver", "missing-required", "has no archiver"),
+        (
+            b'{"date":"2026-01-02","archiver":null,"raw":{}}',
+            *("archiver", "missing-required", "has no archiver"),
+        ),
+        (
+            b'{"date":"2026-01-02","archiver":{"Filename":"2026/01/02/a.json"}}',
+            *("raw", "missing-required", "has no raw"),
+        ),
+        (
+            b'{"archiver":{"Filename":"2026/01/02/a.json"},"raw":{}}',
+            *("date", "wrong-day", "day is 2026-01-02, the row has none"),
+        ),
+    ],
+)
+def test_a_row_without_a_standard_column_says_which(
+    tmp_path: Path, line: bytes, field: str, reason: str, detail: str
+) -> None:
+    bundle = put(tmp_path, "a", [row(1), line])
+    (told,) = rejects(bundle, FIELDS)
+    assert (told["Field"], told["Reason"]) == (field, reason)
+    assert detail in told["Detail"]
