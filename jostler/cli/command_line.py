@@ -138,7 +138,8 @@ class _Checks:
         mode = Mode(chosen[0]) if chosen else Mode.RUN
         if self._value("from-samples") and mode is not Mode.SCHEMA:
             self._say("from-samples", "goes with -schema")
-        if self._value("allow-empty") and mode is not Mode.CHECK:
+        by_argument = self._set_by.get("allow-empty", "").startswith("-")
+        if self._value("allow-empty") and mode is not Mode.CHECK and by_argument:
             self._say("allow-empty", "goes with -check")
         return mode
 

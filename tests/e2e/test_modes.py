@@ -15,6 +15,7 @@ from jostler.storage import open_storage
 from tests.support.agent import arguments, environment, once, run
 from tests.support.bucket import assert_all_archived, reasons, rows, url_of
 from tests.support.gcs import GcsServer
+from tests.support.misbehaving import Misbehaving
 from tests.support.proxy import Fault
 from tests.support.spool import SCHEMA, Spool, document
 
@@ -201,6 +202,22 @@ def test_check_sees_that_files_could_not_be_deleted(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "FAIL spool" in done.stdout
+
+
+@pytest.mark.parametrize("page", ["cut", "html"])
+def test_a_start_waits_while_the_bucket_gives_no_sensible_answer(tmp_path: Path, page: str) -> None:
+    """A schema that breaks off, a login page with status 200: no trace, and no file is touched."""
+    spool = Spool(tmp_path / "spool")
+    spool.write_many(2)
+    body = b"<html>log in</html>"
+    length = len(body) + 500 * (page == "cut")
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (length, body)
+    with Misbehaving(answer) as server:
+        done = once(spool, "somewhere", "-flush-timeout", "0s", gcs_url=server.url)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout + done.stderr
+    assert server.host in done.stderr
+    assert len(spool.left()) == 2
 
 
 def test_wrong_use_touches_nothing(tmp_path: Path) -> None:

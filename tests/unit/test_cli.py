@@ -167,6 +167,8 @@ def test_an_argument_wins_over_the_variable_of_a_flag_that_it_excludes() -> None
     assert (config.node, config.mode) == ("n1", Mode.ONCE)
     assert {variable for _, variable in config.overruled} == {"MLAB_NODE_NAME", "CHECK"}
 
+    assert configure(GOOD, {"ALLOW_EMPTY": "1"}).mode is Mode.RUN
+
     both = {"NODE_NAME": "n", "MLAB_NODE_NAME": mlab}
     assert "excludes" in problems([*GOOD[:2], *GOOD[4:]], both)[0]
 
