@@ -18,6 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.routing import Route
 
+from embedded.copies import Copies
 from embedded.datasets import Datasets
 from embedded.errors import ApiError, invalid, not_found
 from embedded.faults import Faults
@@ -61,7 +62,9 @@ class Service:
         self.faults = Faults()
         results = Results(store)
         queries = Queries(store, results)
-        self._jobs = Jobs(store, {"load": Loads(store), "query": queries}, self.faults)
+        self._jobs = Jobs(
+            store, {"load": Loads(store), "query": queries, "copy": Copies(store)}, self.faults
+        )
         queries.jobs = self._jobs
         self.datasets = Datasets(store)
         self.tables = Tables(store, results, describe)

@@ -26,7 +26,7 @@ Distinct Union Except Intersect Values Tuple Table TableAlias Identifier Column 
 Paren Literal Null Boolean Var DataType ColumnDef Unnest Window WindowSpec Array Struct
 PropertyEQ Bracket Interval Parameter JSONPath JSONPathRoot JSONPathKey JSONPathSubscript
 AtTimeZone ByteString RawString IgnoreNulls HavingMax Insert Update Delete Merge When
-Whens Schema TruncateTable WeekStart
+Whens Schema TruncateTable WeekStart Rollup Cube GroupingSets
 """
 OPERATORS = """
 And Or Not EQ NEQ GT GTE LT LTE Is In Between Like Exists NullSafeEQ NullSafeNEQ Add

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 WORKERS = 6
 GET_WAIT_S = 0.5  # a client's poll waits this long for the end: its own next try is a second later
-KINDS = ("load", "query")
+KINDS = ("load", "query", "copy")
 
 Effect = Callable[[duckdb.DuckDBPyConnection], Json]
 

@@ -18,9 +18,12 @@ from sqlglot.errors import SqlglotError
 from embedded.assignments import settle
 from embedded.catalog import Table, find_table
 from embedded.coercions import coerce_texts
+from embedded.columns import stored_type
+from embedded.datasets import find_dataset
 from embedded.definitions import kind_of_statement
 from embedded.errors import ApiError, invalid, unsupported
 from embedded.grammar import check, check_names
+from embedded.information import materialised
 from embedded.kinds import annotate
 from embedded.names import DatasetRef, TableRef
 from embedded.outputs import name_outputs, settle_aliases
@@ -30,6 +33,7 @@ from embedded.pruning import require_filters
 from embedded.results import columns
 from embedded.rewrites import rewritten
 from embedded.signatures import hold
+from embedded.store import Resources
 
 if TYPE_CHECKING:
     import duckdb
@@ -192,13 +196,16 @@ class _Resolver:
         self._cursor = cursor
         self._context = context
         self.tables: dict[str, Table] = {}
+        self.extra: tuple[Field, ...] = ()
 
     def resolved(self, tree: exp.Expr, depth: int) -> exp.Expr:
         """Mark every table with the one it is, and open every view."""
         if depth > MAX_VIEW_DEPTH:
             raise invalid(f"Views are nested too deep: at most {MAX_VIEW_DEPTH} levels")
         for node in list(tree.find_all(exp.Table)):
-            if node.meta.get("table") or _is_cte(node):
+            if node.meta.get("table") or node.meta.get("placed") or _is_cte(node):
+                continue
+            if self._special(node):
                 continue
             table = find_table(self._cursor, self._ref(node))
             if table.view_sql:
@@ -214,10 +221,6 @@ class _Resolver:
             raise unsupported(f"{node.sql('bigquery')[:80]} as a table")
         parts = [part.name for part in node.parts]
         parts = [piece for part in parts for piece in part.split(".")]
-        if any("*" in part for part in parts):
-            raise unsupported("A wildcard table")
-        if any(part.upper() == "INFORMATION_SCHEMA" for part in parts):
-            raise unsupported("INFORMATION_SCHEMA")
         default = self._context.dataset
         if len(parts) == 1 and default is not None:
             return TableRef(default.project, default.dataset, parts[0])
@@ -229,6 +232,87 @@ class _Resolver:
         raise invalid(
             f'Table "{".".join(parts)}" must be qualified with a dataset (e.g. dataset.table).'
         )
+
+    def _special(self, node: exp.Table) -> bool:
+        """Put tables in the place of a wildcard or of INFORMATION_SCHEMA."""
+        parts = [piece for part in node.parts for piece in part.name.split(".")]
+        upper = [part.upper() for part in parts]
+        if "INFORMATION_SCHEMA" in upper:
+            at = upper.index("INFORMATION_SCHEMA")
+            self._inform(node, parts[:at], ".".join(parts[at + 1 :]))
+            return True
+        if parts[-1].endswith("*"):
+            self._spread(node)
+            return True
+        return False
+
+    def _inform(self, node: exp.Table, before: list[str], view: str) -> None:
+        place = before[-1] if before else ""
+        location = place.lower().removeprefix("region-") if "region-" in place.lower() else ""
+        project = before[0] if len(before) > 1 else self._context.project
+        default = self._context.dataset.dataset if self._context.dataset and not before else ""
+        if view.upper() == "SCHEMATA":
+            default = ""
+        dataset = default if location else place or default
+        if dataset:
+            find_dataset(self._cursor, DatasetRef(project, dataset))
+        name, fields = materialised(self._cursor, view, project, dataset, location)
+        self.extra += fields
+        node.meta["placed"] = "yes"
+        alias = node.args.get("alias")
+        if alias is None or "INFORMATION_SCHEMA" in alias.name.upper():
+            shown = exp.to_identifier(view.rpartition(".")[2], quoted=True)
+            node.set("alias", exp.TableAlias(this=shown))
+        node.set("catalog", None)
+        node.set("db", None)
+        node.set("this", exp.to_identifier(name, quoted=True))
+
+    def _spread(self, node: exp.Table) -> None:
+        """Put the tables that a wildcard matches in its place, with the schema of the newest."""
+        ref = self._ref(node)
+        prefix = ref.table.removesuffix("*")
+        bodies = [
+            body
+            for body in Resources(self._cursor, "table").children(ref.parent)
+            if body["tableReference"]["tableId"].startswith(prefix) and "view" not in body
+        ]
+        if not bodies:
+            raise invalid(f"{ref} does not match any table.")
+        tables = [Table(TableRef(*body["tableReference"].values()), body) for body in bodies]
+        newest = max(tables, key=lambda table: int(table.body["creationTime"]))
+        selects = [self._one_of(table, newest.fields, prefix) for table in tables]
+        union: exp.Query = selects[0]
+        for select in selects[1:]:
+            union = exp.Union(this=union, expression=select, distinct=False)
+        around = node.find_ancestor(exp.Select)
+        for item in around.expressions if around is not None else []:
+            star = item.this if isinstance(item, exp.Column) else item
+            if isinstance(star, exp.Star):
+                left_out = star.args.get("except_") or []
+                star.set("except_", [*left_out, exp.to_identifier("_TABLE_SUFFIX")])
+        alias = node.args.get("alias") or exp.TableAlias(
+            this=exp.to_identifier(ref.table, quoted=True)
+        )
+        node.replace(exp.Subquery(this=union, alias=alias, joins=node.args.get("joins")))
+
+    def _one_of(self, table: Table, fields: tuple[Field, ...], prefix: str) -> exp.Select:
+        known = {field.name.lower(): field for field in table.fields}
+        items: list[exp.Expr] = []
+        for column in fields:
+            own = known.get(column.name.lower())
+            if own is not None and (own.type, own.repeated) != (column.type, column.repeated):
+                raise invalid(f"Cannot read field {column.name} of {table.ref} as {column.type}")
+            value: exp.Expr = exp.column(column.name, quoted=True)
+            if own is None:
+                value = exp.cast(exp.null(), stored_type(column), dialect="duckdb")
+            items.append(exp.alias_(value, column.name, quoted=True))
+        suffix = exp.Literal.string(table.ref.table.removeprefix(prefix))
+        items.append(exp.alias_(suffix, "_TABLE_SUFFIX"))
+        source = exp.Table(this=exp.to_identifier(table.ref.table, quoted=True))
+        key = str(len(self.tables))
+        self.tables[key] = table
+        source.meta["table"] = key
+        return exp.Select(expressions=items).from_(source)
 
     def _open(self, node: exp.Table, view: Table, depth: int) -> None:
         inner = _Resolver(
@@ -259,7 +343,8 @@ class _Resolver:
 
     def columns(self) -> list[Field]:
         """Return the columns of all tables found so far."""
-        return [field for table in self.tables.values() for field in table.fields]
+        own = [field for table in self.tables.values() for field in table.fields]
+        return [*own, *self.extra]
 
     def fields_of(self, node: exp.Expr | None) -> tuple[Field, ...]:
         """Return the columns of a source that is a table, else none."""
