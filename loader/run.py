@@ -28,6 +28,7 @@ from loader.bigquery.partition_load import Finisher, job_id
 from loader.bigquery.record import STARTED, Outcome, Run
 from loader.bigquery.warehouse import Warehouse
 from loader.bucket import open_bucket, split_url
+from loader.cli.console import Course
 from loader.errors import BucketError
 from loader.loading import Loading
 from loader.plan.due import UNKNOWN, Day, Refusal, Status, waves
@@ -76,6 +77,7 @@ class Loader:
         self._verify = verify
         self.stopping = Stopping(tell)
         self.not_begun: list[Day] = []
+        self._course = Course(days=0, size_bytes=0)
         self._warehouse = Warehouse(options.project, options.location, options.patience_s)
         self.run_id = f"{datetime.now(UTC).strftime(STARTED)}-{secrets.token_hex(3)}"
         self._run = Run(
@@ -176,6 +178,7 @@ class Loader:
         """Verify and load days, wave by wave; a wave loads while the next one is verified."""
         options = self._options
         verify = self._verify or self._by_spark(stack)
+        self._course = Course(days=len(due), size_bytes=sum(day.size_bytes for day in due))
         with Loading(options.parallel_days, self.stopping.requested) as loading:
             self.stopping.loading = loading.count
             for days in waves(
@@ -239,7 +242,7 @@ class Loader:
         total = sum(day.size_bytes for day in days)
         try:
             counted = spark.sparkContext.accumulator(0)
-            with self._tell.progress(spark, _days(len(days)), total, counted):
+            with self._tell.progress(spark, self._course, (len(days), total), counted):
                 engine.run(
                     spark,
                     wave,
@@ -288,10 +291,6 @@ class Loader:
 
 def _refused(refusal: Refusal) -> Outcome:
     return Outcome(day=refusal.day, status=refusal.status, why=refusal.why)
-
-
-def _days(count: int) -> str:
-    return "1 day" if count == 1 else f"{count} days"
 
 
 def _version() -> str:

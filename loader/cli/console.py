@@ -11,12 +11,13 @@ import json
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark import Accumulator
     from pyspark.sql import SparkSession
@@ -24,6 +25,34 @@ if TYPE_CHECKING:
 TICK_S = 0.5
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 _NOT_BAD = {"info": "", "warning": "warning: ", "error": "error: "}
+
+
+@dataclass(slots=True, kw_only=True)
+class Course:
+    """How far a run is with the days that it verifies.
+
+    Attributes:
+        days: in all.
+        size_bytes: of their objects.
+        began_s: monotonic seconds.
+        done_days: in waves before this one.
+        done_bytes: of these.
+        done_rows: of these.
+    """
+
+    days: int
+    size_bytes: int
+    began_s: float = field(default_factory=time.monotonic)
+    done_days: int = 0
+    done_bytes: int = 0
+    done_rows: int = 0
+
+    def line(self, wave_bytes: float, wave_rows: int, now_s: float) -> str:
+        """Write the line for a wave of which so much is done."""
+        part = min(1.0, (self.done_bytes + wave_bytes) / max(1, self.size_bytes))
+        what = f"{self.done_days} of {self.days} days"
+        spent_s = max(0.001, now_s - self.began_s)
+        return bar(what, part, spent_s, self.size_bytes, self.done_rows + wave_rows)
 
 
 class Tell:
@@ -44,8 +73,7 @@ class Tell:
         """Tell that something happened: a constant name, and facts beside it."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         if self._live:
-            told = " ".join(f"{key}={_plain(value)}" for key, value in facts.items())
-            self._write(f"\r\x1b[K{_NOT_BAD[level]}{event} {told}\n")
+            self._write(f"\r\x1b[K{_NOT_BAD[level]}{_plain(sentence(event, facts))}\n")
         else:
             line = {"time": now, "level": level, "event": event, "logger": "loader", **facts}
             self._write(json.dumps(line, default=str) + "\n")
@@ -78,21 +106,28 @@ class Tell:
 
     @contextmanager
     def progress(
-        self, spark: SparkSession, what: str, size_bytes: int, counted: Accumulator[int]
+        self, spark: SparkSession, course: Course, wave: tuple[int, int], counted: Accumulator[int]
     ) -> Iterator[None]:
-        """Show on a terminal how far Spark is with objects of this size together.
+        """Show on a terminal how far the run is while Spark is at work on a wave.
 
         Args:
             spark: the session.
-            what: is being verified.
-            size_bytes: of the objects.
-            counted: rows verified so far.
+            course: of the run; the wave is added to what is done, unless it fails.
+            wave: its number of days, and size of their objects.
+            counted: rows of the wave verified so far.
         """
-        if not self._live:
+        with self._following(spark, course, wave[1], counted) if self._live else nullcontext():
             yield
-            return
+        course.done_days += wave[0]
+        course.done_bytes += wave[1]
+        course.done_rows += counted.value
+
+    @contextmanager
+    def _following(
+        self, spark: SparkSession, course: Course, size_bytes: int, counted: Accumulator[int]
+    ) -> Iterator[None]:
         stop = threading.Event()
-        arguments = (spark, what, size_bytes, counted, stop)
+        arguments = (spark, course, size_bytes, counted, stop)
         thread = threading.Thread(target=self._follow, args=arguments, name="progress")
         thread.start()
         try:
@@ -105,13 +140,12 @@ class Tell:
     def _follow(
         self,
         spark: SparkSession,
-        what: str,
+        course: Course,
         size_bytes: int,
         counted: Accumulator[int],
         stop: threading.Event,
     ) -> None:
         """Follow the first stage, which verifies; those after it are shorter."""
-        began = time.monotonic()
         tracker = spark.sparkContext.statusTracker()
         first: int | None = None
         while not stop.wait(TICK_S):
@@ -119,8 +153,27 @@ class Tell:
                 first = min(tracker.getActiveStageIds(), default=None)
             stage = None if first is None else tracker.getStageInfo(first)
             if stage:
-                spent, part = time.monotonic() - began, stage.numCompletedTasks / stage.numTasks
-                self._write("\r\x1b[K" + bar(what, part, spent, size_bytes, counted.value))
+                done = size_bytes * stage.numCompletedTasks / stage.numTasks
+                self._write("\r\x1b[K" + course.line(done, counted.value, time.monotonic()))
+
+
+def sentence(event: str, facts: Mapping[str, object]) -> str:
+    """Say an event in words: what it is about, what happened, why."""
+    facts = {key: value for key, value in facts.items() if value != ""}
+    about = [
+        str(facts.pop(key)) for key in ("table", "what", "view", "object", "day") if key in facts
+    ]
+    why = [str(facts.pop(key)) for key in ("why", "error") if key in facts]
+    if event.startswith("day.") and "loaded" in facts:
+        counts = ", ".join(
+            f"{facts[key]} {key}" for key in ("rejected", "repeated") if facts.get(key)
+        )
+        rows = f"{facts['loaded']} of {facts.get('read', 0)} rows loaded"
+        told = [event.removeprefix("day."), f"{rows}, {counts}" if counts else rows]
+    else:
+        told = [event.replace(".", " ").replace("_", " ")]
+        told += [f"{key} {value}" for key, value in facts.items()]
+    return ": ".join(part for part in (" ".join(about), ", ".join(told), *why) if part)
 
 
 def bar(what: str, part: float, spent_s: float, size_bytes: int, rows: int) -> str:

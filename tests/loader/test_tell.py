@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from loader.cli import console as tell
-from loader.cli.console import Tell, bar
+from loader.cli.console import Course, Tell, bar, sentence
 from tests.loader.world import wait_until
 
 if TYPE_CHECKING:
@@ -35,13 +35,40 @@ def test_progress_says_rows_bytes_and_time_left() -> None:
     assert bar("1 day", 0.0, 2.0, 8, 0).endswith("0% 0 rows/s, 0 B/s packed")
 
 
+def test_progress_is_of_the_whole_run_and_not_of_a_wave() -> None:
+    course = Course(days=40, size_bytes=8_000_000, began_s=10.0)
+    course.done_days, course.done_bytes, course.done_rows = 16, 3_000_000, 4000
+
+    told = course.line(1_000_000, 1000, now_s=14.0)
+
+    assert told == (
+        "16 of 40 days [##########..........] 50% 1,250 rows/s, 1.0 MB/s packed, 4 s left"
+    )
+
+
+def test_an_event_says_what_it_is_about_what_happened_and_why() -> None:
+    loaded = {"table": "p.raw_e.x1", "day": "2026-01-02", "reason": "new", "attempt": 1}
+    loaded |= {"read": 9, "loaded": 7, "rejected": 2, "repeated": 0, "why": ""}
+    assert sentence("day.success", loaded) == (
+        "p.raw_e.x1 2026-01-02: success, 7 of 9 rows loaded, 2 rejected"
+    )
+    failed = {**loaded, "loaded": 0, "rejected": 0, "why": "no such object"}
+    assert sentence("day.failed", failed) == (
+        "p.raw_e.x1 2026-01-02: failed, 0 of 9 rows loaded: no such object"
+    )
+    assert sentence("datatype.failed", {"what": "p.raw_e.x1", "error": "no date"}) == (
+        "p.raw_e.x1: datatype failed: no date"
+    )
+    assert sentence("staging.swept", {"objects": 7}) == "staging swept, objects 7"
+
+
 def test_events_are_sentences_on_a_terminal_and_objects_elsewhere() -> None:
     """No text of an event moves the cursor, or ends its line."""
     screen, file = Terminal(), io.StringIO()
     for err in (screen, file):
         Tell(io.StringIO(), err).event("day.failed", "error", why="a\x1b[2Jb\nc", read=2)
 
-    assert screen.getvalue() == "\r\x1b[Kerror: day.failed why=a?[2Jb?c read=2\n"
+    assert screen.getvalue() == "\r\x1b[Kerror: day failed, read 2: a?[2Jb?c\n"
     told = json.loads(file.getvalue())
     assert (told["event"], told["level"], told["why"]) == ("day.failed", "error", "a\x1b[2Jb\nc")
     assert file.getvalue().count("\n") == 1
@@ -71,7 +98,10 @@ def test_progress_goes_on_while_later_stages_run(
 
     def work() -> None:
         with Tell(io.StringIO(), screen).progress(
-            spark, "1 day", 10**6, spark.sparkContext.accumulator(0)
+            spark,
+            Course(days=1, size_bytes=10**6),
+            (1, 10**6),
+            spark.sparkContext.accumulator(0),
         ):
             for gate in gates:
                 numbers = spark.sparkContext.parallelize(range(2), 2)
