@@ -1,7 +1,7 @@
 """The agent: start, recover, loop, drain, stop.
 
-**Invariant:** one thread owns intake, shelf and tally; the threads of `Uploads` hand outcomes back
-through a queue.  While uploads fail nothing new is read: the disk is the queue.
+**Invariant:** everything is built before the first file is looked at, and no file is looked at
+before the agent has its state directory and the bucket's table schemas.
 
 Signals, argv and the exit status belong to `jostler.cli.main`.
 """
@@ -10,68 +10,54 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from jostler import build
+from jostler.agent.ages import Ages
 from jostler.agent.directories import Directories
-from jostler.agent.intake import READ_TRIES, Intake, Rules, Taken
+from jostler.agent.intake import READ_TRIES, Intake, Rules
+from jostler.agent.left import LeftFiles
+from jostler.agent.loop import Loop
 from jostler.agent.observe.reporter import Reporter
 from jostler.agent.observe.snapshot import Now, opened
 from jostler.agent.observe.status import Status
 from jostler.agent.observe.survey import Survey
 from jostler.agent.rescans import Rescans
+from jostler.agent.runners import Daemon, Once
 from jostler.agent.start import Meanwhile, await_judges, await_lock, stamp
+from jostler.agent.taking import Taking
 from jostler.agent.tally import Tally
+from jostler.agent.why.journal import Upload
 from jostler.agent.why.live import Questions, Remembered, reply
 from jostler.agent.why.spool import Doer
 from jostler.bundle import (
-    Backoff,
     Bundle,
-    Cleanup,
     Commit,
     Confined,
-    Crash,
-    EveryMinute,
+    Delivery,
+    InFlight,
+    InFlightBundles,
     Journal,
     Judging,
     OpenBundles,
-    Outcome,
-    Record,
-    SealReason,
-    Stored,
-    Tries,
     Uploads,
 )
 from jostler.config import Mode
 from jostler.log import Log
 from jostler.storage import Storage, open_storage
-from jostler.watchdir import Arrival, How
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from jostler.agent.start import Judges
+    from jostler.bundle import Record
     from jostler.config import Config
-    from jostler.schema import Fields
+    from jostler.schema import Fields, Flaw
     from jostler.watchdir import Arrivals
 
 log = Log("jostler.agent")
 
-TICK_S = 1.0
-BATCH = 500
-SWEEP_BATCH = 2 * BATCH  # faster than files are read, so that stored bundles do not pile up
-LATER_S = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Later:
-    """A job to carry out again; monotonic seconds."""
-
-    due_s: float
-    job: Bundle | Record | Cleanup
+KEPT_FILE = "kept"
 
 
 class Agent:
@@ -98,41 +84,70 @@ class Agent:
         abort: threading.Event,
     ) -> None:
         self.config = config
-        self.tally = Tally()
         self._tables = tables
         self._arrivals = arrivals
         self._stop = stop
         self._abort = abort
-        self._journal = Journal(config.state_dir, config.old_state_dir)
-        self._storages: dict[str, Storage] = {}
-        self._storages_lock = threading.Lock()
-        self._spool = Confined(str(config.spool))
+        self._tally = Tally()
         self._directories = Directories(config)
-        self.questions = Questions(arrivals.wake)
+        self._spool = Confined(str(config.spool))
+        self._journal = Journal(config.state_dir, config.old_state_dir)
+        self._buckets = Buckets()
+        self._questions = Questions(arrivals.wake)
+        self._judges: dict[str, Callable[[bytes], Flaw | None]] = {}
+        self._in_flight = InFlightBundles()
+        ages = Ages(config.settle_age_s, config.missed_age_s)
+        self._left = LeftFiles(ages, config.state_dir / KEPT_FILE)
         self.status = Status(config, self._why)
-        self._reporter = Reporter(self.status, self.tally)
-        self._quit_trying = threading.Event()
-        self._tries = Tries(Backoff(), self._quit_trying)
-        self._shelf = OpenBundles(
+        self._reporter = Reporter(self.status, self._tally, self._in_flight)
+        self._uploads = Uploads(
+            Commit(self._buckets.open, self._journal, self._spool, self.status.troubles),
+            threads=config.upload_concurrency,
+            wake=arrivals.wake,
+        )
+        self._delivery = Delivery(
+            self._in_flight, self._uploads, self._journal, self._spool, self.status.troubles
+        )
+        self._open_bundles = OpenBundles(
             stamp(config),
             config.limits,
+            self._in_flight,
             memory_max=config.memory_max,
-            sealed=self._upload,
+            sealed=self._sealed,
             monotonic_s=time.monotonic,
             now=lambda: datetime.now(UTC),
         )
-        self._uploads: Uploads | None = None
-        self._intake: Intake | None = None
-        self._held: dict[str, int] = {}
-        self._later: list[Later] = []
-        self._sweeps: deque[Cleanup] = deque()
-        self._every_minute = EveryMinute()
-        self._counted: set[str] = set()
-        self._failing_since_s: float | None = None
-        self._todo: deque[Arrival] = deque()
+        judging = Judging(config.state_dir / "judging", self._spool)
+        self._intake = Intake(self._rules(), self._spool, self._in_flight, self._left, judging)
         self._rescans = Rescans(config, arrivals)
-        self._no_room = False
+        self._loop = Loop(
+            config,
+            arrivals,
+            taking=Taking(
+                self._intake,
+                self._open_bundles,
+                self._left,
+                self._tally,
+                spool=self._spool,
+                bad_files=config.bad_files,
+            ),
+            left=self._left,
+            open_bundles=self._open_bundles,
+            delivery=self._delivery,
+            directories=self._directories,
+            rescans=self._rescans,
+            reporter=self._reporter,
+            tally=self._tally,
+        )
         self._scanned = False
+
+    def _rules(self) -> Rules:
+        return Rules(
+            judges=self._judges,
+            max_bytes=self.config.limits.max_bytes,
+            read_tries=1 if self.config.mode is Mode.ONCE else READ_TRIES,
+            once=self.config.mode is Mode.ONCE,
+        )
 
     def run(self) -> bool:
         """Move files from the spool to the bucket until told to stop, then upload what is open.
@@ -156,48 +171,26 @@ class Agent:
             return self._stop.is_set()
         with lock:
             self._reporter.waits_for("the bucket to answer for the table schemas")
-            judges = await_judges(self.config, self._tables, self._storage, meanwhile)
+            judges = await_judges(self.config, self._tables, self._buckets.open, meanwhile)
             if judges is None:
                 return True  # stopped before anything was taken
-            self._start(judges)
+            self._judges.update(judges)
+            self._say_started()
             self._recover()
             self._reporter.waits_for("")
             self._rescans.begin(time.monotonic())
-            while not (self._stop.is_set() or self._finished() or self._is_stuck()):
-                self._step()
-            return self._drain()
+            runner = (Once if self.config.mode is Mode.ONCE else Daemon)(
+                self.config, self._loop, self._stop, self._abort, self._show
+            )
+            runner.run()
+            log.info("agent.stopping", pending=self._in_flight.files)
+            runner.drain(self._delivery, self._arrivals)
+            return self._end(leaves_nothing=runner.leaves_nothing(self._delivery, self._left))
 
     # Start
 
-    def _turn(self, seconds: float) -> None:
-        """Notice what arrives and show how things are, while the agent cannot take files yet."""
-        self._reporter.turned(self._now)
-        self._arrivals.pause(seconds)
-
-    def _start(self, judges: Judges) -> None:
+    def _say_started(self) -> None:
         config = self.config
-        rules = Rules(
-            spool=str(config.spool),
-            judges=judges,
-            max_bytes=config.limits.max_bytes,
-            settle_age_s=config.settle_age_s,
-            missed_age_s=config.missed_age_s,
-            bad_files=config.bad_files,
-            read_tries=1 if config.mode is Mode.ONCE else READ_TRIES,
-            once=config.mode is Mode.ONCE,
-        )
-        judging = Judging(config.state_dir / "judging", self._spool)
-        self._intake = Intake(rules, self._spool, self._shelf, self.tally, judging)
-        commit = Commit(
-            self._storage, self._journal, self._spool, self._tries, self.status.troubles
-        )
-        self._uploads = Uploads(
-            commit,
-            self._tries,
-            self._quit_trying,
-            threads=config.upload_concurrency,
-            wake=self._arrivals.wake,
-        )
         log.info(
             "agent.started",
             bucket=config.bucket,
@@ -211,7 +204,7 @@ class Agent:
 
     def _recover(self) -> None:
         """Go on with what an earlier process sealed.  Watches already exist: nothing is missed."""
-        assert self._intake
+        self._left.load(self._intake.state_of)
         records, unreadable = self._journal.load()
         for path, reason in unreadable:
             log.error(
@@ -221,277 +214,124 @@ class Agent:
                 next="its files are taken again; the loader drops what was stored twice",
             )
         for record in records:
-            self._intake.hold(record.paths)
             if reason := record.foreign(self.config.bucket, self.config.place):
-                log.error(
-                    "journal.foreign",
-                    bundle=str(record.header.name),
-                    reason=reason,
-                    files=len(record.paths),
-                    next="the record and its files are left as they are",
-                    hint="start once with that bucket, or remove the record: its files start anew",
-                )
+                self._leave(record, reason)
                 continue
-            self._reporter.replayed(record)
-            self._put(record)
+            self._delivery.replay(record)
+            self._tally.replayed += 1
         if records:
             log.info("journal.replayed", entries=len(records))
 
-    # Loop
-
-    def _step(self) -> None:
-        """Do one round: outcomes, new files, what is due; wait if there was nothing to do."""
-        assert self._uploads
-        self.questions.answer(self._remember)
-        self._reporter.turned(self._now)
-        busy = self._collect()
-        busy |= self._sweep()
-        busy |= self._read()
-        now_s = time.monotonic()
-        next_age_s = self._shelf.seal_aged()
-        self._do_due(now_s)
-        if not busy and not self._finished():
-            wait_s = max(0.001, min(TICK_S, TICK_S if next_age_s is None else next_age_s))
-            if self._todo or self._uploads.failing:
-                self._arrivals.pause(wait_s)
-            else:
-                self._arrivals.wait(wait_s)
-
-    def _read(self) -> bool:
-        """Take some files, unless uploads fail or memory is full; say whether any was taken."""
-        assert self._intake
-        assert self._uploads
-        if self._uploads.failing:
-            self._arrivals.take(0)  # keep the kernel's queue short
-            return False
-        if not self._todo:
-            self._todo.extend(self._arrivals.take(BATCH))
-        took = self._no_room = False
-        while self._todo:
-            path, how = self._todo[0]
-            taken = self._intake.take(path, how)
-            if taken is Taken.NO_ROOM:
-                self._no_room = True
-                break
-            if taken is Taken.ADDED and how is How.SCAN:
-                self._reporter.met(path)
-            self._todo.popleft()
-            took = True
-        return took
-
-    def _collect(self) -> bool:
-        """Learn what the uploads have done; say whether anything came."""
-        assert self._uploads
-        outcomes = self._uploads.take()
-        for outcome in outcomes:
-            if isinstance(outcome, Crash):
-                self._later.append(Later(time.monotonic() + LATER_S, outcome.job))
-            elif isinstance(outcome, Stored):
-                name = str(outcome.record.header.name)
-                self._shelf.release(self._held.pop(name, 0))
-                if name not in self._counted:
-                    self._reporter.stored(outcome)
-                self._sweeps.append(
-                    Cleanup(outcome, self._spool, self._journal, self._every_minute)
-                )
-            else:
-                name = str(outcome.header.name)
-                self._shelf.release(self._held.pop(name, 0))
-                self._reporter.given_up(name)
-                self._learn(outcome)
-        return bool(outcomes)
-
-    def _sweep(self) -> bool:
-        """Unlink some files of stored bundles; say whether there were any."""
-        if not self._sweeps:
-            return False
-        try:
-            outcome = self._sweeps[0].step(SWEEP_BATCH)
-        except OSError as exc:
-            log.error("journal.failed", what="remove", error=str(exc), next_try_s=TICK_S)
-            return False
-        if outcome:
-            self._sweeps.popleft()
-            self._learn(outcome)
-        return True
-
-    def _learn(self, outcome: Outcome) -> None:
-        assert self._intake
-        datatype, name = outcome.header.name.datatype, str(outcome.header.name)
-        if outcome.stored and name not in self._counted:
-            self.tally.archived[datatype] += outcome.files
-            self.tally.bundles[datatype] += 1
-            self.tally.object_bytes[datatype] += outcome.object_bytes
-            self.tally.changed[datatype] += len(outcome.again)
-        self._counted.discard(name)
-        if outcome.undeletable:
-            self._counted.add(name)  # what comes of it later was counted now
-            # Their paths stay pending, so that no scan takes them again.
-            self._later.append(Later(time.monotonic() + LATER_S, outcome.undeletable))
-        closed_again = self._intake.release(outcome.gone | outcome.again, outcome.kept)
-        spool = f"{self.config.spool}/"
-        events = set(closed_again)
-        self._todo.extend(Arrival(spool + path, How.EVENT) for path in closed_again)
-        self._todo.extend(
-            Arrival(spool + path, How.SCAN) for path in outcome.again if path not in events
+    def _leave(self, record: Record, reason: str) -> None:
+        """Tell of a record that is for another bucket, and leave it and its files alone."""
+        self._in_flight.leave(record, time.monotonic())
+        log.error(
+            "journal.foreign",
+            bundle=str(record.header.name),
+            reason=reason,
+            files=len(record.paths),
+            next="the record and its files are left as they are",
+            hint="start once with that bucket, or remove the record: its files start anew",
         )
 
-    def _do_due(self, now_s: float) -> None:
-        """Start the scans and the second tries that are due."""
-        assert self._intake
-        due = [later for later in self._later if later.due_s <= now_s]
-        if due:
-            self._later = [later for later in self._later if later.due_s > now_s]
-            for later in due:
-                if isinstance(later.job, Cleanup):
-                    self._sweeps.append(later.job)
-                else:
-                    self._put(later.job)
-        self._rescans.ask_due(now_s, self._intake)
-        self._directories.keep(now_s)
+    def _sealed(self, one: InFlight, _bundle: Bundle) -> None:
+        self._reporter.sealed(one)
+        self._delivery.start(one)
 
-    def _upload(self, bundle: Bundle) -> None:
-        self._held[str(bundle.header.name)] = bundle.held_bytes
-        self._reporter.sealed(bundle)
-        self._put(bundle)
-
-    def _put(self, job: Bundle | Record) -> None:
-        assert self._uploads
-        self._uploads.put(job)
-
-    def _storage(self, url: str) -> Storage:
-        """Open a bucket once, from whichever thread asks first."""
-        with self._storages_lock:
-            if url not in self._storages:
-                self._storages[url] = open_storage(url)
-            return self._storages[url]
+    def _end(self, *, leaves_nothing: bool) -> bool:
+        ended = self._uploads.close(0.0 if self._abort.is_set() else 1.0)
+        left = self._in_flight.files
+        done = ended and not left and leaves_nothing
+        log.info("agent.stopped", complete=done, pending=left, **self._tally.totals())
+        return done
 
     # What it shows
 
+    def _turn(self, seconds: float) -> None:
+        """Notice what arrives and show how things are, while the agent cannot take files yet."""
+        self._reporter.turned(self._now)
+        self._arrivals.pause(seconds)
+
+    def _show(self) -> None:
+        """Answer those who ask and show how things are, between two rounds of the loop."""
+        self._questions.answer(self._remember)
+        self._reporter.turned(self._now)
+
     def _survey(self) -> None:
         """Let the disk itself say what waits."""
-
-        def is_held(path: str) -> bool:
-            return self._intake is not None and self._intake.is_held(path)
-
         config = self.config
         self.status.survey = Survey(
             str(config.spool),
             [datatype.name for datatype in config.datatypes],
             lambda name: name.endswith(config.extensions),
-            is_held,
+            lambda path: self._in_flight.owns(path) or self._left.stays(path),
         )
         self.status.survey.start()
 
     def _now(self) -> Now:
         """Say how things are at this moment."""
-        if self._intake:
-            self._scanned |= not (self._arrivals.scanning or self._todo)
+        if not self.status.waits_for:
+            self._scanned |= self._loop.looked_at_all
         return Now(
-            open=tuple(map(opened, self._shelf.open_bundles)),
-            held_bytes=self._shelf.held_bytes,
-            queue_files=self._arrivals.waiting + len(self._todo),
-            overdue_files=len(self._intake.overdue) if self._intake else 0,
-            undeletable_bundles=len(self._counted),
+            open=tuple(map(opened, self._open_bundles.open_bundles)),
+            held_bytes=self._in_flight.held_bytes,
+            queue_files=self._arrivals.waiting + len(self._loop.todo),
+            overdue_files=len(self._left.overdue),
+            undeletable_bundles=self._in_flight.undeletable,
             holds_back=self._holds_back(),
             scanning=self._arrivals.scanning,
             scanned=self._scanned,
-            source=self._arrivals.source,
             degraded=self._arrivals.degraded,
+            source=self._arrivals.source,
             counts=self._arrivals.counts,
         )
 
     def _remember(self) -> Remembered:
         """Copy what is in memory of files, for somebody who asks for one."""
-        assert self._intake
-        assert self._uploads
         doer = Doer(
             runs=True, holds_back=self._holds_back(), scan=self._rescans.next(time.monotonic())
         )
         return Remembered(
             doer=doer,
-            bundles=tuple((bundle, bundle.files) for bundle in self._shelf.open_bundles),
-            limits=self._shelf.limits,
+            bundles=tuple((bundle, bundle.files) for bundle in self._open_bundles.open_bundles),
+            limits=self._open_bundles.limits,
+            spool=str(self.config.spool),
+            ages=self._left.ages,
             intake=self._intake,
-            paths=self._intake.paths(),
-            fared=self.status.troubles.fared(),
+            in_bundles=self._in_flight.paths(),
+            stay={**self._left.finished, **self._left.unreadable},
+            doubtful=self._left.doubtful.copy(),
+            uploads={one.name: Upload(one.tries, one.error) for one in self._in_flight},
         )
 
     def _why(self, name: str) -> dict[str, Any]:
         """Say where a file is; for any thread."""
-        return reply(self.config, self.questions, name, waits_for=self.status.waits_for)
+        return reply(self.config, self._questions, name, waits_for=self.status.waits_for)
 
     def _holds_back(self) -> str:
         """Say why no file is read at the moment; nothing if files are read."""
-        if not self._uploads:
+        if self.status.waits_for:
             return f"the agent waits for {self.status.waits_for}"
         if self._stop.is_set():
             return "the agent is stopping"
-        if self._uploads.failing:
+        if self._loop.fails:
             return "uploads fail, and until they succeed no new file is read"
-        if self._no_room:
-            held = f"{self._shelf.held_bytes} of {self.config.memory_max} bytes"
+        if self._loop.no_room:
+            held = f"{self._in_flight.held_bytes} of {self.config.memory_max} bytes"
             return f"memory is full ({held}), and until a bundle is stored no new file is read"
         return ""
 
-    # Drain
 
-    def _is_stuck(self) -> bool:
-        """With -once: whether uploads have failed for longer than the shutdown may take."""
-        assert self._uploads
-        if not self._uploads.failing:
-            self._failing_since_s = None
-        elif self._failing_since_s is None:
-            self._failing_since_s = time.monotonic()
-        elif self.config.mode is Mode.ONCE:
-            return time.monotonic() - self._failing_since_s >= self.config.flush_timeout_s
-        return False
+class Buckets:
+    """The buckets by URL, each opened once, by whichever thread asks first."""
 
-    def _finished(self) -> bool:
-        """With -once: whether everything there was has been looked at."""
-        if self.config.mode is not Mode.ONCE:
-            return False
-        return not (self._arrivals.scanning or self._todo)
+    def __init__(self) -> None:
+        self._storages: dict[str, Storage] = {}
+        self._lock = threading.Lock()
 
-    def _drain(self) -> bool:
-        """Seal what is open and upload until it is done or the time is up."""
-        assert self._uploads
-        assert self._intake
-        started_s = time.monotonic()
-        log.info("agent.stopping", pending=self._intake.pending)
-        self._shelf.seal_all(SealReason.SHUTDOWN)
-        while (self._uploads.pending or self._sweeps) and not self._is_over(started_s):
-            self.questions.answer(self._remember)
-            self._reporter.turned(self._now)
-            if self._collect() | self._sweep():
-                if self.config.mode is Mode.ONCE and not self._stop.is_set():
-                    self._read_leftovers()
-                started_s = time.monotonic() if self.config.mode is Mode.ONCE else started_s
-            else:
-                self._arrivals.wait(0.1)
-        ended = self._uploads.close(0.0 if self._abort.is_set() else 1.0)
-        left = self._intake.pending
-        done = ended and not left and not self._must_tell()
-        log.info("agent.stopped", complete=done, pending=left, **self.tally.totals())
-        return done
-
-    def _read_leftovers(self) -> None:
-        """With -once: take what a commit gave back, so that nothing which should go is left."""
-        while self._todo and self._read():
-            pass
-        self._shelf.seal_all(SealReason.SHUTDOWN)
-
-    def _must_tell(self) -> bool:
-        """With -once: whether a file is left that should have gone."""
-        assert self._intake
-        left = self._todo or self._later or self._intake.overdue or self._arrivals.scanning
-        return self.config.mode is Mode.ONCE and bool(left)
-
-    def _is_over(self, started_s: float) -> bool:
-        return self._abort.is_set() or self._gives_up(started_s)
-
-    def _gives_up(self, started_s: float) -> bool:
-        """Whether the shutdown's time is up; with -once, whether so long nothing succeeded."""
-        if self.config.mode is not Mode.ONCE and not self._stop.is_set():
-            return False
-        return time.monotonic() - started_s >= self.config.flush_timeout_s
+    def open(self, url: str) -> Storage:
+        """Return the bucket of a URL."""
+        with self._lock:
+            if url not in self._storages:
+                self._storages[url] = open_storage(url)
+            return self._storages[url]

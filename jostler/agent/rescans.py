@@ -13,7 +13,7 @@ from jostler.watchdir import ScanReason
 from jostler.words import duration
 
 if TYPE_CHECKING:
-    from jostler.agent.intake import Intake
+    from jostler.agent.left import LeftFiles
     from jostler.config import Config
     from jostler.watchdir import Arrivals
 
@@ -40,25 +40,25 @@ class Rescans:
         """Learn that the first scan has been asked for."""
         self._periodic_s = now_s + self._wait_s()
 
-    def ask_due(self, now_s: float, intake: Intake) -> None:
+    def ask_due(self, now_s: float, left: LeftFiles) -> None:
         """Ask for the scans that are due."""
         if now_s >= self._periodic_s:
             self._periodic_s = now_s + self._wait_s()
             self._arrivals.scan(ScanReason.PERIODIC)
-        self._meet_again(now_s, intake)
-        if intake.waiting and self._settling_s is None and not self._arrivals.scanning:
+        self._meet_again(now_s, left)
+        if left.waiting and self._settling_s is None and not self._arrivals.scanning:
             self._settling_s = now_s + max(SETTLING_MIN_S, self._config.settle_age_s)
         if self._settling_s is not None and now_s >= self._settling_s:
             self._settling_s = None
-            intake.waiting = 0
+            left.waiting = 0
             self._arrivals.scan(ScanReason.SETTLING)
 
-    def _meet_again(self, now_s: float, intake: Intake) -> None:
+    def _meet_again(self, now_s: float, left: LeftFiles) -> None:
         """Scan when a bad file comes of age that no event announced: it is rejected then."""
-        due_s = intake.of_age_s
+        due_s = left.of_age_s
         if due_s is None or now_s < max(due_s, self._next_of_age_s) or self._arrivals.scanning:
             return
-        intake.of_age_s = None
+        left.of_age_s = None
         self._next_of_age_s = now_s + max(SETTLING_MIN_S, OF_AGE_SHARE * self._config.missed_age_s)
         self._arrivals.scan(ScanReason.SETTLING)
 

@@ -1,16 +1,19 @@
 """Bundles: rows, blocks, the open and the sealed bundle, the journal and the commit."""
 
 from jostler.bundle.bundle import Attempt, Bundle, Header, Limits, OpenBundle, SealReason
-from jostler.bundle.cleanup import Cleanup, Outcome, Stored
+from jostler.bundle.cleanup import Cleaned, Cleanup
 from jostler.bundle.commit import Commit
 from jostler.bundle.confined import Confined, NotAFileError
+from jostler.bundle.delivery import CleanedUp, Delivery, Event, GivenBack, Stored
 from jostler.bundle.entry import Entry, FileState
-from jostler.bundle.file import content_hash, read_file
+from jostler.bundle.file import content_hash, read_file, unlink_stored
+from jostler.bundle.in_flight import InFlight, InFlightBundles, Released, State
+from jostler.bundle.job import Halt, Stage, UploadJob
 from jostler.bundle.journal import SEALED, Journal
 from jostler.bundle.judging import NOTED_BYTES, Judging
 from jostler.bundle.open_bundles import OpenBundles, Put, Stamp
 from jostler.bundle.record import Record
-from jostler.bundle.retry import Backoff, Tries
+from jostler.bundle.retry import Backoff, Retries
 from jostler.bundle.upload_stats import Fared, Recurring, Trouble, UploadStats
 from jostler.bundle.uploads import Crash, Uploads
 from jostler.format.blocks import LEVELS
@@ -32,35 +35,47 @@ __all__ = [
     "Attempt",
     "Backoff",
     "Bundle",
+    "Cleaned",
+    "CleanedUp",
     "Cleanup",
     "Commit",
     "Confined",
     "Crash",
+    "Delivery",
     "Entry",
+    "Event",
     "EveryMinute",
     "Fared",
     "FileState",
+    "GivenBack",
+    "Halt",
     "Header",
+    "InFlight",
+    "InFlightBundles",
     "Journal",
     "Judging",
     "Limits",
     "NotAFileError",
     "OpenBundle",
     "OpenBundles",
-    "Outcome",
     "Put",
     "Record",
     "Recurring",
     "Rejection",
+    "Released",
+    "Retries",
     "SealReason",
+    "Stage",
     "Stamp",
+    "State",
     "Stored",
-    "Tries",
     "Trouble",
+    "UploadJob",
     "UploadStats",
     "Uploads",
     "content_hash",
     "one_line",
     "read_file",
     "rejected_most",
+    "unlink_stored",
 ]

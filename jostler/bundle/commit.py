@@ -1,25 +1,24 @@
-"""The commit: a sealed bundle becomes durable.
+"""The commit: a sealed bundle becomes durable, step by step.
 
-**Invariant:** journal, data object, index object, journal says stored (then `sweep` unlinks and
+**Invariant:** journal, data object, index object, journal says stored (then `cleanup` unlinks and
 forgets): in this order, each only when the one before is durable.  Whoever dies in between leaves
-a journal entry, and the next process goes on with it under the same name.  Nothing here runs on a
-clock of its own: the thread that calls waits between tries.
+a record in the journal, and the next process goes on with it under the same name.  Nothing here
+waits: a step that fails ends the call, and the caller decides when the job is tried again, so that
+no bundle keeps a thread from the others.
 """
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from jostler.bundle.bundle import Attempt, Bundle, Header, OpenBundle, index_object
-from jostler.bundle.cleanup import Outcome, Stored
 from jostler.bundle.file import content_hash, read_file
-from jostler.bundle.record import Record
-from jostler.bundle.upload_stats import Trouble, UploadStats
-from jostler.errors import ConflictError, JostlerError, TransientError, told
+from jostler.bundle.job import JOURNAL, Halt, Stage, UploadJob
+from jostler.errors import ConflictError, StorageError, TransientError
 from jostler.format.names import display
 from jostler.format.row import instant, one_line, rejected_most
-from jostler.log import EveryMinute, Log
+from jostler.log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,25 +26,23 @@ if TYPE_CHECKING:
     from jostler.bundle.confined import Confined
     from jostler.bundle.entry import Entry
     from jostler.bundle.journal import Journal
-    from jostler.bundle.retry import Tries
+    from jostler.bundle.record import Record
+    from jostler.bundle.upload_stats import UploadStats
     from jostler.format.row import Rejection
     from jostler.storage import Storage
 
 log = Log("jostler.commit")
-DISK_HINT = "free disk space, check permissions"
-R = TypeVar("R")
 
 
 class Commit:
-    """Carries out commits; may be used by several threads at once.
+    """Carries out jobs; may be used by several threads at once.
 
     Args:
-        open_storage: gives the bucket of a URL; an old journal entry may name another bucket than
-            the configuration does.
-        journal: where entries are kept.
+        open_storage: gives the bucket of a URL; an old record of the journal may name another
+            bucket than the configuration does.
+        journal: where records are kept.
         spool: the files of the experiment, as entries name them.
-        tries: repeats steps until they succeed or the agent stops.
-        troubles: told of each step that is tried or fails.
+        stats: told of each step that is tried.
     """
 
     def __init__(
@@ -53,163 +50,122 @@ class Commit:
         open_storage: Callable[[str], Storage],
         journal: Journal,
         spool: Confined,
-        tries: Tries,
-        troubles: UploadStats,
+        stats: UploadStats,
     ) -> None:
         self._open_storage = open_storage
         self._journal = journal
         self._spool = spool
-        self._tries = tries
-        self._troubles = troubles
-        self._every_minute = EveryMinute()
+        self._stats = stats
+        self._steps: dict[Stage, Callable[[UploadJob], UploadJob]] = {
+            Stage.SEALED: self._write,
+            Stage.JOURNALLED: self._upload,
+            Stage.TAKEN: self._ask,
+            Stage.UPLOADED: self._index,
+            Stage.INDEXED: self._mark,
+            Stage.LOST: self._forget,
+        }
 
-    def store(self, job: Bundle | Record) -> Stored | Outcome:
-        """Make a bundle that was just sealed, or that an earlier process left, durable.
+    def advance(
+        self, job: UploadJob, stopped: Callable[[], bool] = lambda: False
+    ) -> UploadJob | Halt:
+        """Carry a job as far as it goes.
+
+        Args:
+            job: what to do.
+            stopped: says whether no further step may begin.
 
         Returns:
-            What a sweep goes on with; or the outcome at once when the files were given back.
-
-        Raises:
-            StoppedError: the agent stopped first; the journal, or the spool alone, remembers.
+            The job, ended unless it was stopped; or where it halted because a step failed.
         """
-        started_s = time.monotonic()
-        if isinstance(job, Record):
-            return self._replay(job, started_s)
-        record = Record.of(job)
-        self._insist("journal", record, lambda: self._journal.write(record))
-        return self._upload(record, job.data, started_s)
+        while not job.ended and not stopped():
+            self._stats.begun(job.header.name.datatype)
+            try:
+                job = self._steps[job.stage](job)
+            except (StorageError, OSError) as exc:
+                return Halt(job.parked(), self._what(job), exc, _cause(job, exc))
+        return job
 
-    def _replay(self, record: Record, started_s: float) -> Stored | Outcome:
-        """Go on with an entry of the journal."""
-        if record.stored:
-            return Stored(record=record, started_s=started_s)
-        name = str(record.header.name)
-        found = self._insist(name, record, lambda: self._storage(record).upload_id(name))
+    def _write(self, job: UploadJob) -> UploadJob:
+        self._journal.write(job.record)
+        return job.written()
+
+    def _upload(self, job: UploadJob) -> UploadJob:
+        if job.data is None:
+            return self._look_first(job)
+        name, attempt = str(job.header.name), job.record.attempts[-1]
+        begun_s = time.monotonic()
+        try:
+            self._storage(job).put_new(name, job.data, _metadata(job.header, attempt))
+        except ConflictError:
+            return job.taken()
+        upload_s = time.monotonic() - begun_s
+        return job.uploaded(attempt, object_bytes=len(job.data), upload_s=upload_s)
+
+    def _look_first(self, job: UploadJob) -> UploadJob:
+        """After a crash: see whether the object is there; if not, make its bytes again."""
+        name = str(job.header.name)
+        found = self._storage(job).upload_id(name)
         if found is not None:
-            return self._found(record, found, started_s)
-        bundle = rebuild(record, self._spool)
+            return self._found(job, found)
+        bundle = rebuild(job.record, self._spool)
         if not bundle.attempt.entries:
             log.warning("replay.abandoned", object=name, reason="every file changed or is gone")
-            return self._abandon(record, started_s)
-        if bundle.attempt.upload_id not in {a.upload_id for a in record.attempts}:
-            record = record.with_attempt(bundle.attempt)
-            self._insist("journal", record, lambda: self._journal.write(record))
-        return self._upload(record, bundle.data, started_s)
+            return job.lost()
+        return job.made_again(bundle)
 
-    def _upload(self, record: Record, data: bytes, started_s: float) -> Stored | Outcome:
-        name = str(record.header.name)
-        metadata = _metadata(record.header, record.attempts[-1])
+    def _ask(self, job: UploadJob) -> UploadJob:
+        """Learn whose the bytes are that the name holds."""
+        return self._found(job, self._storage(job).upload_id(str(job.header.name)))
 
-        def put() -> float:
-            begun_s = time.monotonic()
-            self._storage(record).put_new(name, data, metadata)
-            return time.monotonic() - begun_s
-
-        try:
-            upload_s = self._insist(name, record, put)
-        except ConflictError:
-            found = self._insist(name, record, lambda: self._storage(record).upload_id(name))
-            return self._found(record, found, started_s)
-        attempt = record.attempts[-1]
-        return self._finish(record, attempt, started_s, object_bytes=len(data), upload_s=upload_s)
-
-    def _found(self, record: Record, upload_id: str | None, started_s: float) -> Stored | Outcome:
+    def _found(self, job: UploadJob, upload_id: str | None) -> UploadJob:
         """Decide what to do when the name is taken: by an attempt of ours, or by another's."""
-        for attempt in record.attempts:
-            if attempt.upload_id == upload_id:
-                return self._finish(record, attempt, started_s)
-        log.warning(
-            "bundle.name_taken",
-            object=str(record.header.name),
-            files=len(record.paths),
-            next="the files are bundled again under a new name",
-            hint="do two agents have the same node name?",
-        )
-        return self._abandon(record, started_s)
+        after = job.found(upload_id)
+        if after.stage is Stage.LOST:
+            log.warning(
+                "bundle.name_taken",
+                object=str(job.header.name),
+                files=len(job.record.paths),
+                next="the files are bundled again under a new name",
+                hint="do two agents have the same node name?",
+            )
+        return after
 
-    def _finish(
-        self,
-        record: Record,
-        winner: Attempt,
-        started_s: float,
-        *,
-        object_bytes: int = 0,
-        upload_s: float = 0.0,
-    ) -> Stored:
-        """Store the index and say so in the journal."""
-        index_name = str(record.header.index_name)
-        index = index_object(record.header, winner)
-        metadata = _metadata(record.header, winner)
-        self._insist(
-            index_name,
-            record,
-            lambda: self._storage(record).put_new(index_name, index, metadata),
-            # A foreign index of our own data should not exist: wait for a person to look.
-            again=(TransientError, ConflictError, OSError),
-        )
-        left = record.paths.difference(winner.entries.paths)
+    def _index(self, job: UploadJob) -> UploadJob:
+        assert job.winner
+        index = index_object(job.header, job.winner)
+        metadata = _metadata(job.header, job.winner)
+        # A foreign index of our own data should not exist: the conflict lasts until a person
+        # looks, and holds up this bundle alone.
+        self._storage(job).put_new(str(job.header.index_name), index, metadata)
+        return job.indexed(len(index))
+
+    def _mark(self, job: UploadJob) -> UploadJob:
+        assert job.winner
+        record = job.record
         if len(record.attempts) > 1:
-            record = record.settled(winner)
-            self._insist("journal", record, lambda: self._journal.write(record))
-        stored = self._insist("journal", record, lambda: self._journal.mark_stored(record))
-        return Stored(
-            record=stored,
-            left=frozenset(left),
-            object_bytes=object_bytes,
-            index_bytes=len(index),
-            upload_s=upload_s,
-            started_s=started_s,
-        )
+            record = record.settled(job.winner)
+            self._journal.write(record)
+        return job.stored(self._journal.mark_stored(record))
 
-    def _abandon(self, record: Record, started_s: float) -> Outcome:
-        """Forget an entry whose data object can no more become ours; its files start afresh."""
-        self._insist("journal", record, lambda: self._journal.remove(record))
-        return Outcome(
-            header=record.header,
-            stored=False,
-            again=frozenset(record.paths),
-            seconds=time.monotonic() - started_s,
-        )
+    def _forget(self, job: UploadJob) -> UploadJob:
+        self._journal.remove(job.record)
+        return job.given_back()
 
-    def _storage(self, record: Record) -> Storage:
-        return self._open_storage(record.header.bucket)
+    def _storage(self, job: UploadJob) -> Storage:
+        return self._open_storage(job.header.bucket)
 
-    def _insist(
-        self,
-        what: str,
-        record: Record,
-        step: Callable[[], R],
-        *,
-        again: tuple[type[Exception], ...] = (TransientError, OSError),
-    ) -> R:
-        """Repeat a step until it succeeds, saying so at once and then once a minute."""
-        troubles, datatype = self._troubles, record.header.name.datatype
+    def _what(self, job: UploadJob) -> str:
+        """Name what a job's next step works on."""
+        if job.stage in {Stage.JOURNALLED, Stage.TAKEN}:
+            return str(job.header.name)
+        return str(job.header.index_name) if job.stage is Stage.UPLOADED else JOURNAL
 
-        def attempt() -> R:
-            troubles.begun(datatype)
-            return step()
 
-        def failed(exc: Exception, failures: int, wait_s: float) -> None:
-            hint = getattr(exc, "hint", "") or DISK_HINT
-            trouble = Trouble.of(exc, what, hint=hint, tries=failures, next_try_s=wait_s)
-            troubles.failed(datatype, str(record.header.name), trouble)
-            if count := self._every_minute.due(f"{type(exc).__name__}"):
-                log.warning(
-                    "upload.failed" if isinstance(exc, JostlerError) else "journal.failed",
-                    what=what,
-                    bundle=record.basename,
-                    error_class=type(exc).__name__,
-                    error=told(exc),
-                    tries=failures,
-                    times=count,
-                    next_try_s=round(wait_s, 1),
-                    hint=hint,
-                )
-
-        try:
-            return self._tries.until_done(attempt, again, failed)
-        finally:
-            troubles.ended(str(record.header.name), what)
+def _cause(job: UploadJob, error: Exception) -> str:
+    """Say what fails, so that only what needs the same waits for it."""
+    if isinstance(error, TransientError):
+        return job.header.bucket
+    return JOURNAL if isinstance(error, OSError) else str(job.header.name)
 
 
 def _metadata(header: Header, attempt: Attempt) -> dict[str, str]:

@@ -139,6 +139,23 @@ class Journal:
                 self._lent = ""
             self._reserve.take()
 
+    def holds(self, record: Record) -> bool:
+        """Say whether the record of a stored bundle is on disk."""
+        return self._path(replace(record, stored=True)).exists()
+
+    def read(self, record: Record) -> Record:
+        """Return the record of a stored bundle as it is on disk.
+
+        Raises:
+            OSError: it is gone or cannot be read.
+            ValueError: it is something else than a record.
+        """
+        path = self._path(replace(record, stored=True))
+        try:
+            return _read(path, self._dir.stat().st_uid)
+        except (TypeError, KeyError, StopIteration) as exc:
+            raise ValueError(f"{path.name}: {type(exc).__name__}: {exc}") from exc
+
     def load(self) -> tuple[list[Record], list[tuple[Path, str]]]:
         """Return all records, oldest first, and those that cannot be read, each with the reason."""
         records = []

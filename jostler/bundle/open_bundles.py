@@ -1,7 +1,7 @@
-"""The shelf: all open bundles, one for each datatype and day, and the bytes that bundles hold.
+"""The open bundles, one for each datatype and day: which row goes where, and when one is sealed.
 
 **Invariant:** the bytes held, open and sealed together, never exceed `memory_max` but for one
-bundle that alone is larger; what finds no room stays on disk.  One thread owns the shelf.
+bundle that alone is larger; what finds no room stays on disk.  One thread owns them.
 """
 
 from __future__ import annotations
@@ -11,20 +11,15 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from jostler.bundle.bundle import (
-    ENTRY_BYTES,
-    Bundle,
-    Header,
-    Limits,
-    OpenBundle,
-    SealReason,
-)
+from jostler.bundle.bundle import ENTRY_BYTES, Header, Limits, OpenBundle, SealReason
+from jostler.bundle.in_flight import InFlight, InFlightBundles
 from jostler.format.names import BundleName, Day, Kind, Place, display
 from jostler.log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jostler.bundle.bundle import Bundle
     from jostler.bundle.entry import Entry
     from jostler.format.row import Archiver, Rejection
 
@@ -64,6 +59,7 @@ class OpenBundles:
     Args:
         stamp: what every bundle carries.
         limits: when a bundle is full.
+        in_flight: where bundles are from their first row on.
         memory_max: bytes of all bundles that may be held.
         sealed: takes each bundle as it is sealed.
         monotonic_s: clock for ages.
@@ -74,27 +70,27 @@ class OpenBundles:
         self,
         stamp: Stamp,
         limits: Limits,
+        in_flight: InFlightBundles,
         *,
         memory_max: int,
-        sealed: Callable[[Bundle], None],
+        sealed: Callable[[InFlight, Bundle], None],
         monotonic_s: Callable[[], float],
         now: Callable[[], datetime],
     ) -> None:
         self._stamp = stamp
         self._limits = limits
+        self._in_flight = in_flight
         self._memory_max = memory_max
         self._sealed = sealed
         self._monotonic_s = monotonic_s
         self._now = now
-        self._open: dict[tuple[str, Day], OpenBundle] = {}
-        self._open_bytes = 0
-        self._sealed_bytes = 0
+        self._open: dict[tuple[str, Day], InFlight] = {}
         self._last_created = datetime.min.replace(tzinfo=UTC)
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of all bundles that are not yet stored, open or sealed."""
-        return self._open_bytes + self._sealed_bytes
+        """Bytes of all bundles in flight."""
+        return self._in_flight.held_bytes
 
     @property
     def node(self) -> str:
@@ -109,7 +105,7 @@ class OpenBundles:
     @property
     def open_bundles(self) -> list[OpenBundle]:
         """The open bundles, oldest first."""
-        return list(self._open.values())
+        return [one.opened for one in self._open.values() if one.opened]
 
     def add(
         self,
@@ -124,7 +120,9 @@ class OpenBundles:
         Only a rejection's row may be larger than a bundle.
         """
         key = (datatype, day)
-        bundle = self._open.get(key) or self._new(datatype, day)
+        one = self._open.get(key) or self._new(datatype, day)
+        bundle = one.opened
+        assert bundle
         row = bundle.row(display(entry.filename), raw)
         if len(row) > self._limits.max_bytes and not rejection:
             return Put.TOO_BIG
@@ -134,48 +132,42 @@ class OpenBundles:
         # row even if the process stood still for longer than the age since it read the clock.
         if reason and key in self._open:
             self._seal(key, reason)
-            bundle = self._new(datatype, day)
-            row = bundle.row(display(entry.filename), raw)
+            return self.add(datatype, day, entry, raw, rejection)
         if not self._has_room(len(row) + ENTRY_BYTES):
             return Put.NO_ROOM
-        before = bundle.held_bytes if key in self._open else 0
-        self._open[key] = bundle
-        bundle.add(entry, row, rejection)
-        self._open_bytes += bundle.held_bytes - before + ENTRY_BYTES
+        self._open[key] = one
+        self._in_flight.add(one, entry, row, rejection)
         return Put.ADDED
 
     def seal_aged(self) -> float | None:
         """Seal what is old enough; return seconds until the next one will be, None if none."""
         now_s = self._monotonic_s()
-        next_s = None
-        for key, bundle in list(self._open.items()):
-            age_s = now_s - bundle.opened_s
-            if reason := self._limits.reason_to_seal(0, 0, age_s):
-                self._seal(key, reason)
-            else:
-                left_s = self._limits.max_age_s - age_s
-                next_s = left_s if next_s is None else min(next_s, left_s)
-        return next_s
+        while self._open:  # the oldest first: as they were opened
+            key, one = next(iter(self._open.items()))
+            assert one.opened
+            age_s = now_s - one.opened.opened_s
+            reason = self._limits.reason_to_seal(0, 0, age_s)
+            if not reason:
+                return self._limits.max_age_s - age_s
+            self._seal(key, reason)
+        return None
 
     def seal_all(self, reason: SealReason) -> None:
         """Seal every open bundle."""
         for key in list(self._open):
             self._seal(key, reason)
 
-    def release(self, held_bytes: int) -> None:
-        """Learn that a sealed bundle's bytes are gone."""
-        self._sealed_bytes -= held_bytes
-
     def _has_room(self, more_bytes: int) -> bool:
         """Make room by sealing the largest bundle if none is on its way; say whether there is."""
-        if self.held_bytes + more_bytes <= self._memory_max:
+        held = self._in_flight
+        if held.held_bytes + more_bytes <= self._memory_max:
             return True
-        if self._open and not self._sealed_bytes:
+        if self._open and not held.sealed_bytes:
             largest = max(self._open, key=lambda key: self._open[key].held_bytes)
             self._seal(largest, SealReason.MEMORY)
-        return not self.held_bytes
+        return not held.open_bytes and not held.sealed_bytes
 
-    def _new(self, datatype: str, day: Day) -> OpenBundle:
+    def _new(self, datatype: str, day: Day) -> InFlight:
         # Names must differ although the clock may stand still or be set back.
         created = max(self._now(), self._last_created + timedelta(microseconds=1))
         self._last_created = created
@@ -189,19 +181,17 @@ class OpenBundles:
             kind=Kind.DATA,
         )
         header = Header(name=name, bucket=stamp.bucket, archiver=stamp.archiver, level=stamp.level)
-        return OpenBundle(header, self._monotonic_s())
+        return InFlight(header, self._monotonic_s())
 
     def _seal(self, key: tuple[str, Day], reason: SealReason) -> None:
-        opened = self._open.pop(key)
-        self._open_bytes -= opened.held_bytes + opened.files * ENTRY_BYTES
-        bundle = opened.seal(reason)
-        self._sealed_bytes += bundle.held_bytes
+        one = self._open.pop(key)
+        bundle = self._in_flight.seal(one, reason, self._monotonic_s())
         log.info(
             "bundle.sealed",
-            object=str(bundle.header.name),
-            files=opened.files,
+            object=one.name,
+            files=len(bundle.attempt.entries),
             bytes=len(bundle.data),
-            row_bytes=opened.size_bytes,
+            row_bytes=bundle.row_bytes,
             reason=str(reason),
         )
-        self._sealed(bundle)
+        self._sealed(one, bundle)

@@ -42,7 +42,9 @@ class Trouble:
     @classmethod
     def of(cls, exc: Exception, what: str, *, hint: str, tries: int, next_try_s: float) -> Trouble:
         """Take the facts from an error that was just caught."""
-        kind = type(exc).__name__ if isinstance(exc, JostlerError) else "OSError"
+        kind = "OSError" if isinstance(exc, OSError) else "Unforeseen"
+        if isinstance(exc, JostlerError):
+            kind = type(exc).__name__
         return cls(
             at_s=time.time(),
             kind=kind,

@@ -1,4 +1,4 @@
-"""The uploads: a few threads that store bundles, fed and emptied by the one that owns them.
+"""The uploads: a few threads that carry out jobs, fed and emptied by the one that owns them.
 
 **Invariant:** what goes in comes out exactly once, or is still in the journal when the agent ends.
 Threads never touch the agent's state; they hand outcomes to a queue and wake it.
@@ -12,30 +12,27 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jostler.bundle.retry import StoppedError, Tries
 from jostler.log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jostler.bundle.bundle import Bundle
-    from jostler.bundle.cleanup import Outcome, Stored
     from jostler.bundle.commit import Commit
-    from jostler.bundle.record import Record
+    from jostler.bundle.job import Halt, UploadJob
 
 log = Log("jostler.uploads")
 
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A commit ended in an error that nobody foresaw; its journal entry is still there.
+    """A commit ended in an error that nobody foresaw; what the journal says still holds.
 
     Attributes:
         job: what to try again later.
         error: what was raised.
     """
 
-    job: Bundle | Record
+    job: UploadJob
     error: Exception
 
 
@@ -44,27 +41,16 @@ class Uploads:
 
     Args:
         commit: what a thread does with a job.
-        tries: says whether uploads are failing at the moment.
-        stop: set to end all waiting.
         threads: how many commits run at once.
         wake: called after each outcome, from the thread.
     """
 
-    def __init__(
-        self,
-        commit: Commit,
-        tries: Tries,
-        stop: threading.Event,
-        *,
-        threads: int,
-        wake: Callable[[], None],
-    ) -> None:
+    def __init__(self, commit: Commit, *, threads: int, wake: Callable[[], None]) -> None:
         self._commit = commit
-        self._tries = tries
-        self._stop = stop
+        self._stop = threading.Event()
         self._wake = wake
-        self._jobs: queue.SimpleQueue[Bundle | Record | None] = queue.SimpleQueue()
-        self._outcomes: queue.SimpleQueue[Stored | Outcome | Crash] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[UploadJob | None] = queue.SimpleQueue()
+        self._outcomes: queue.SimpleQueue[UploadJob | Halt | Crash] = queue.SimpleQueue()
         self._pending = 0
         self._threads = [
             threading.Thread(target=self._run, name=f"upload-{n}", daemon=True)
@@ -78,17 +64,12 @@ class Uploads:
         """Jobs whose outcome the owner has not yet taken."""
         return self._pending
 
-    @property
-    def failing(self) -> bool:
-        """Whether the bucket or the journal fails at the moment."""
-        return self._tries.failing > 0
-
-    def put(self, job: Bundle | Record) -> None:
-        """Hand in a sealed bundle, or an entry of the journal to go on with."""
+    def put(self, job: UploadJob) -> None:
+        """Hand in a job."""
         self._pending += 1
         self._jobs.put(job)
 
-    def take(self) -> list[Stored | Outcome | Crash]:
+    def take(self) -> list[UploadJob | Halt | Crash]:
         """Return the outcomes that have come since the last call."""
         outcomes = []
         while not self._outcomes.empty():
@@ -107,20 +88,13 @@ class Uploads:
         return not any(thread.is_alive() for thread in self._threads)
 
     def _run(self) -> None:
-        while self._carry_out(self._jobs.get()):
-            pass
+        while (job := self._jobs.get()) is not None:
+            self._outcomes.put(self._carry_out(job))
+            self._wake()
 
-    def _carry_out(self, job: Bundle | Record | None) -> bool:
-        """Commit one job; say whether there may be another."""
-        if job is None:
-            return False
+    def _carry_out(self, job: UploadJob) -> UploadJob | Halt | Crash:
         try:
-            outcome: Stored | Outcome | Crash = self._commit.store(job)
-        except StoppedError:
-            return True
+            return self._commit.advance(job, self._stop.is_set)
         except Exception as exc:  # a thread that dies would be a silent loss
             log.exception("upload.crashed", bundle=str(job.header.name))
-            outcome = Crash(job, exc)
-        self._outcomes.put(outcome)
-        self._wake()
-        return True
+            return Crash(job, exc)

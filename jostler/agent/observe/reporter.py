@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from jostler.agent.observe.status import Status
     from jostler.agent.tally import Tally
-    from jostler.bundle import Bundle, Record, Stored
+    from jostler.bundle import InFlight, InFlightBundles, UploadJob
 
 EVERY_S = 1.0
 STORED_KEPT = 10
@@ -33,11 +33,13 @@ class Reporter:
     Args:
         status: where to show it.
         tally: the agent's counts.
+        in_flight: the agent's bundles.
     """
 
-    def __init__(self, status: Status, tally: Tally) -> None:
+    def __init__(self, status: Status, tally: Tally, in_flight: InFlightBundles) -> None:
         self._status = status
         self._tally = tally
+        self._in_flight = in_flight
         names = [*(datatype.name for datatype in status.config.datatypes), REJECTED]
         self._times = {name: Times() for name in (*names, INDEX)}
         self._stored: dict[str, deque[StoredBundle]] = {
@@ -45,7 +47,6 @@ class Reporter:
         }
         self._arrived = Arrived(str(status.config.spool))
         self._last_success_s: dict[str, float] = {}
-        self._closed: dict[str, ClosedBundle] = {}
         self._history = History(time.monotonic(), time.time())
         self._shares = ShareHistory()
         self._overflows = 0
@@ -61,66 +62,37 @@ class Reporter:
         """Learn that a file which a scan brought was taken, or is bad; `path` is absolute."""
         self._arrived.met(path)
 
-    def sealed(self, bundle: Bundle) -> None:
+    def sealed(self, bundle: InFlight) -> None:
         """Learn that a bundle is on its way."""
-        name = bundle.header.name
-        reason = str(bundle.reason or "")
-        self._tally.sealed[name.datatype, reason] += 1
-        self._closed[str(name)] = ClosedBundle(
-            name=str(name),
-            datatype=name.datatype,
-            files=len(bundle.attempt.entries),
-            row_bytes=bundle.row_bytes,
-            object_bytes=len(bundle.data),
-            sealed_s=time.time(),
-            reason=reason,
-        )
+        self._tally.sealed[bundle.header.name.datatype, bundle.reason] += 1
 
-    def replayed(self, record: Record) -> None:
-        """Learn that a bundle of an earlier process is on its way."""
-        name = record.header.name
-        self._tally.replayed += 1
-        self._closed[str(name)] = ClosedBundle(
-            name=str(name),
-            datatype=name.datatype,
-            files=len(record.paths),
-            sealed_s=time.time(),
-        )
-
-    def stored(self, stored: Stored) -> None:
+    def stored(self, job: UploadJob) -> None:
         """Learn that a bundle is durable."""
-        name, now_s = stored.record.header.name, time.time()
-        self._closed.pop(str(name), None)
-        self._status.troubles.forget(str(name))
-        entries = stored.record.attempts[-1].entries
+        name, now_s = job.header.name, time.time()
+        entries = job.record.attempts[-1].entries
         datatype = name.datatype
         if datatype not in self._times:  # of an earlier process, with another configuration
             self._times[datatype] = Times()
             self._stored[datatype] = deque(maxlen=STORED_KEPT)
         times = self._times[datatype]
-        for kind, size in ((datatype, stored.object_bytes), (INDEX, stored.index_bytes)):
+        for kind, size in ((datatype, job.object_bytes), (INDEX, job.index_bytes)):
             if size:
                 self._times[kind].object_bytes.add([size])
-        if stored.upload_s:
-            times.upload_s.add([stored.upload_s])
+        if job.upload_s:
+            times.upload_s.add([job.upload_s])
         times.stored_s.add(max(0.0, now_s - written_s) for written_s in entries.written_s)
         self._last_success_s[datatype] = now_s
         self._stored[datatype].appendleft(
             StoredBundle(
                 name=str(name),
-                url=stored.record.header.url,
+                url=job.header.url,
                 datatype=datatype,
                 files=len(entries),
-                object_bytes=stored.object_bytes,
+                object_bytes=job.object_bytes,
                 at_s=now_s,
-                seconds=time.monotonic() - stored.started_s,
+                seconds=time.monotonic() - job.started_s,
             )
         )
-
-    def given_up(self, name: str) -> None:
-        """Learn that a bundle's files were given back."""
-        self._closed.pop(name, None)
-        self._status.troubles.forget(name)
 
     def turned(self, now: Callable[[], Now]) -> None:
         """Learn that the loop turned; show what is, if the last snapshot is a second old."""
@@ -143,7 +115,7 @@ class Reporter:
             tally=self._tally.copy(),
             arrived=self._arrived.files.copy(),
             last_arrival_s=self._arrived.last_s.copy(),
-            closed=tuple(self._closed.values()),
+            closed=tuple(_closed(one) for one in self._in_flight if one.on_its_way),
             stored={name: tuple(bundles) for name, bundles in self._stored.items()},
             times={name: times.copy() for name, times in self._times.items()},
             last_success_s=self._last_success_s.copy(),
@@ -172,3 +144,16 @@ class Reporter:
             stored_files=sum(one.count for one in stored),
             stored_s=sum(one.sum for one in stored),
         )
+
+
+def _closed(one: InFlight) -> ClosedBundle:
+    """Take a picture of a bundle on its way to the bucket."""
+    return ClosedBundle(
+        name=one.name,
+        datatype=one.header.name.datatype,
+        files=one.files,
+        row_bytes=one.row_bytes,
+        object_bytes=one.data_bytes,
+        sealed_s=time.time() - (time.monotonic() - one.sealed_s),
+        reason=one.reason,
+    )

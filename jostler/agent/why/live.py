@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jostler.agent.ages import Ages
-from jostler.agent.why.journal import Upload
 from jostler.agent.why.local import Memory, look
 from jostler.agent.why.spool import Doer, Setting, arrived, instant, on_disk
 from jostler.why import asked as question
@@ -25,10 +24,11 @@ from jostler.why.finding import Finding, Looked, State, Value
 from jostler.words import duration, rfc3339
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from jostler.agent.intake import Intake, Left, Paths
-    from jostler.bundle import Entry, Fared, Limits, OpenBundle
+    from jostler.agent.intake import Intake, Left
+    from jostler.agent.why.journal import Upload
+    from jostler.bundle import Entry, FileState, Limits, OpenBundle
     from jostler.config import Config
     from jostler.why.asked import Asked
 
@@ -46,17 +46,25 @@ class Remembered:
         doer: whether and how it takes files.
         bundles: open ones, each with the number of lines that it had.
         limits: of a bundle.
+        spool: the experiment's directory.
+        ages: when a file that a scan met is taken.
         intake: to judge a file again; no other method of it may be called.
-        paths: that the intake knows.
-        fared: how commits fare.
+        in_bundles: paths that belong to bundles.
+        stay: bad files that stay, by path.
+        doubtful: files that are bad as they are now, and may yet become good, by path.
+        uploads: how those of bundles in flight fare, by name of the data object.
     """
 
     doer: Doer
     bundles: tuple[tuple[OpenBundle, int], ...]
     limits: Limits
+    spool: str
+    ages: Ages
     intake: Intake
-    paths: Paths
-    fared: Fared
+    in_bundles: tuple[str, ...]
+    stay: Mapping[str, FileState]
+    doubtful: Mapping[str, FileState]
+    uploads: dict[str, Upload]
 
 
 class Questions:
@@ -164,24 +172,13 @@ def recall(asked: Asked, remembered: Remembered) -> Memory:
         if asked.matches(path)
     ]
     known = {one.file for one in found}
-    held = [path for path in remembered.paths.pending if asked.matches(path)]
+    held = [path for path in remembered.in_bundles if asked.matches(path)]
     found += [_sealed(path) for path in held[:_TOLD] if path not in known]
-    intake = remembered.intake
-    left = intake.left(remembered.paths, asked.matches, _TOLD)
-    found += [_left(one, intake) for one in left]
-    return Memory(doer=remembered.doer, findings=tuple(found), uploads=_uploads(remembered.fared))
-
-
-def _uploads(fared: Fared) -> dict[str, Upload]:
-    """Say how the uploads of bundles that are not stored yet have fared."""
-    last = {trouble.what: trouble for trouble in fared.troubles}
-    newest = fared.troubles[-1] if fared.troubles else None
-    uploads = {}
-    for name, tries in fared.tries.items():
-        trouble = last.get(name, newest)  # it may be the index, or the journal, that failed
-        told = f"{trouble.kind}: {trouble.text}" if trouble else "an error that is forgotten"
-        uploads[name] = Upload(tries, told)
-    return uploads
+    states = [(path, state, True) for path, state in remembered.stay.items()]
+    states += [(path, state, False) for path, state in remembered.doubtful.items()]
+    asked_for = [one for one in states if asked.matches(one[0])]
+    found += [_left(one, remembered) for one in remembered.intake.left(asked_for, _TOLD)]
+    return Memory(doer=remembered.doer, findings=tuple(found), uploads=remembered.uploads)
 
 
 def _open(bundle: OpenBundle, line: int, entry: Entry, limits: Limits) -> Finding:
@@ -220,9 +217,9 @@ def _sealed(path: str) -> Finding:
     )
 
 
-def _left(left: Left, intake: Intake) -> Finding:
+def _left(left: Left, remembered: Remembered) -> Finding:
     wrong = f"{left.rejection.reason}: {left.rejection.detail}" if left.rejection else "it is bad"
-    evidence = on_disk(intake.spool, left.path, left.state)
+    evidence = on_disk(remembered.spool, left.path, left.state)
     if left.rejection:
         evidence |= {"reason": left.rejection.reason, "field": left.rejection.field}
     since = arrived(left.state)
@@ -235,7 +232,7 @@ def _left(left: Left, intake: Intake) -> Finding:
             next="mend or remove it; it is looked at again when it changes",
             evidence=evidence,
         )
-    due_s = intake.ages.until_missed_s(left.state, time.time_ns())
+    due_s = remembered.ages.until_missed_s(left.state, time.time_ns())
     return Finding(
         state=State.WAITING,
         file=left.path,

@@ -1,59 +1,52 @@
-"""An intake and what it needs, for the tests of what it does."""
+"""An intake on a directory, for the tests of what it decides."""
 
 from __future__ import annotations
 
-import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from jostler.agent.intake import Rules
-from jostler.bundle import Archiver, Limits, OpenBundles, Stamp
-from jostler.config import BadFiles
+from jostler.agent.ages import Ages
+from jostler.agent.intake import Intake, Rules
+from jostler.agent.left import LeftFiles
+from jostler.bundle import Confined, InFlightBundles, Judging
 from jostler.schema import json_object_flaw
-from tests.unit.bundle.parts import PLACE
+from jostler.watchdir import How
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from jostler.agent.intake import Verdict
     from jostler.schema import Flaw
 
-MEMORY = 8 << 20
+MAX_BYTES = 4 << 20
+HOUR_S = 3600.0
+DAY = "foo1/2026/01/02"
 
 
-def open_bundles() -> OpenBundles:
-    stamp = Stamp(
-        bucket="gs://bkt",
-        place=PLACE,
-        node="node1",
-        archiver=Archiver(version="jostler@1", commit="abc"),
-        level=2,
-    )
-    return OpenBundles(
-        stamp,
-        Limits(max_bytes=MEMORY, max_age_s=3600),
-        memory_max=MEMORY,
-        sealed=lambda _: None,
-        monotonic_s=time.monotonic,
-        now=lambda: datetime.now(UTC),
-    )
+class Looking:
+    """An intake on a directory."""
 
+    def __init__(
+        self,
+        root: Path,
+        *,
+        settle_s: float = 0.0,
+        missed_s: float = HOUR_S,
+        once: bool = False,
+        judge: Callable[[bytes], Flaw | None] = json_object_flaw,
+    ) -> None:
+        self.root = root
+        self.in_flight = InFlightBundles()
+        ages = Ages(settle_s, missed_s)
+        self.left = LeftFiles(ages, root / "kept")
+        rules = Rules(judges={"foo1": judge}, max_bytes=MAX_BYTES, read_tries=3, once=once)
+        files = Confined(str(root))
+        judging = Judging(root / "judging", files)
+        self.intake = Intake(rules, files, self.in_flight, self.left, judging)
 
-def rules_of(
-    spool: Path,
-    *,
-    judge: Callable[[bytes], Flaw | None] = json_object_flaw,
-    settle_age_s: float = 0.0,
-    missed_age_s: float = 0.0,
-    once: bool = False,
-) -> Rules:
-    return Rules(
-        spool=str(spool),
-        judges={"foo1": judge},
-        max_bytes=MEMORY // 2,
-        settle_age_s=settle_age_s,
-        missed_age_s=missed_age_s,
-        bad_files=BadFiles.UPLOAD,
-        read_tries=1,
-        once=once,
-    )
+    def write(self, path: str, content: bytes = b"{}") -> None:
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_bytes(content)
+
+    def look(self, path: str, how: How = How.EVENT) -> Verdict:
+        return self.intake.look(f"{self.root}/{path}", how)

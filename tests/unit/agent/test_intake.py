@@ -1,4 +1,4 @@
-"""What the intake notes of a file that it takes."""
+"""The intake decides, and changes nothing."""
 
 from __future__ import annotations
 
@@ -10,28 +10,140 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jostler.agent.intake import Intake, Taken
-from jostler.agent.tally import Tally
-from jostler.bundle import Confined
+from jostler.agent.intake import (
+    NOTHING,
+    Bad,
+    Closed,
+    Doubtful,
+    Early,
+    Gone,
+    Good,
+    ReadAgain,
+    Written,
+)
+from jostler.bundle import InFlight
 from jostler.watchdir import How
-from tests.unit.agent.parts import open_bundles, rules_of
+from tests.unit.agent.parts import DAY, HOUR_S, MAX_BYTES, Looking
+from tests.unit.bundle.parts import header
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jostler.bundle import OpenBundles
+
+@pytest.fixture
+def looking(tmp_path: Path) -> Looking:
+    return Looking(tmp_path)
 
 
-def intake_of(
-    spool: Path,
-    bundles: OpenBundles,
-    *,
-    settle_age_s: float = 0.0,
-    missed_age_s: float = 0.0,
-    once: bool = False,
-) -> Intake:
-    rules = rules_of(spool, settle_age_s=settle_age_s, missed_age_s=missed_age_s, once=once)
-    return Intake(rules, Confined(str(spool)), bundles, Tally())
+def test_a_good_file_is_to_be_archived_with_its_bytes_and_day(looking: Looking) -> None:
+    """Nothing has happened yet: who asked decides whether there is room."""
+    looking.write(f"{DAY}/m.json", b'{"UUID":"1"}')
+    good = looking.look(f"{DAY}/m.json")
+    assert isinstance(good, Good)
+    assert (good.datatype, good.day.iso, good.content) == ("foo1", "2026-01-02", b'{"UUID":"1"}')
+    assert not looking.in_flight.owns(f"{DAY}/m.json")
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "reason"),
+    [
+        (f"{DAY}/m.json", b"[]", "not-object"),
+        (f"{DAY}/m.json", b"", "empty"),
+        (f"{DAY}/m.json", b'"' + b"x" * MAX_BYTES + b'"', "too-big"),
+        (f"{DAY}/sp ace.json", b"{}", "name"),
+        ("foo1/2026/02/30/m.json", b"{}", "path"),
+    ],
+)
+def test_a_bad_file_is_to_be_rejected_with_its_reason(
+    looking: Looking, path: str, content: bytes, reason: str
+) -> None:
+    """When it was closed; one that a scan merely met may be half-written."""
+    looking.write(path, content)
+    bad = looking.look(path)
+    assert isinstance(bad, Bad)
+    assert bad.rejection.reason == reason
+    assert isinstance(looking.look(path, How.SCAN), Doubtful)
+
+
+def test_a_bad_file_of_age_is_rejected_though_nobody_closed_it(tmp_path: Path) -> None:
+    """Its writer has died, as it seems."""
+    looking = Looking(tmp_path, missed_s=0.0)
+    looking.write(f"{DAY}/m.json", b"[]")
+    assert isinstance(looking.look(f"{DAY}/m.json", How.SCAN), Bad)
+
+
+def test_a_young_file_that_a_scan_met_waits(tmp_path: Path) -> None:
+    """Good or bad; an event says that it is complete."""
+    looking = Looking(tmp_path, settle_s=HOUR_S)
+    looking.write(f"{DAY}/m.json")
+    assert isinstance(looking.look(f"{DAY}/m.json", How.SCAN), Early)
+    assert isinstance(looking.look(f"{DAY}/m.json"), Good)
+
+
+def test_a_path_of_a_bundle_is_not_read(looking: Looking) -> None:
+    """That it was closed again is told, for its content may be another one now."""
+    path = f"{DAY}/m.json"
+    looking.write(path)
+    good = looking.look(path)
+    assert isinstance(good, Good)
+    one = InFlight(header(), 0.0)
+    looking.in_flight.add(one, good.entry, b"{}\n", None)
+    assert looking.look(path, How.SCAN) is NOTHING
+    assert looking.look(path) == Closed(path, one)
+
+
+def test_a_file_that_is_gone_is_counted_if_it_was_announced(looking: Looking) -> None:
+    """A scan that met it and an unlink may always cross."""
+    assert looking.look(f"{DAY}/m.json") == Gone(f"{DAY}/m.json", announced=True)
+    assert looking.look(f"{DAY}/m.json", How.SCAN) == Gone(f"{DAY}/m.json", announced=False)
+
+
+def test_a_file_that_cannot_be_read_is_tried_a_few_times(
+    looking: Looking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then it is rejected; and when it can be read one day it is archived all the same."""
+    path = f"{DAY}/m.json"
+    looking.write(path)
+
+    def fail(*_: object) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "read", fail)
+        for tries in (1, 2):
+            again = looking.look(path)
+            assert isinstance(again, ReadAgain)
+            assert again.tries == tries
+            looking.left.failed_reads[path] = tries
+        bad = looking.look(path)
+        assert isinstance(bad, Bad)
+        assert bad.rejection.reason == "unreadable"
+        looking.left.keep({path: bad.state}, is_unreadable=lambda _: True)
+        assert looking.look(path) is NOTHING
+    assert isinstance(looking.look(path, How.SCAN), Good)
+
+
+def test_a_file_that_was_rejected_and_stays_is_left_alone_after_a_restart(tmp_path: Path) -> None:
+    """Until it changes; and the memory goes when the files do."""
+    first = Looking(tmp_path)
+    path, other = f"{DAY}/m.json", f"{DAY}/other.json"
+    for name in (path, other):
+        first.write(name, b"[]")
+        bad = first.look(name)
+        assert isinstance(bad, Bad)
+        first.left.keep({name: bad.state}, is_unreadable=lambda _: False)
+
+    second = Looking(tmp_path)
+    second.left.load(second.intake.state_of)
+    assert second.look(path) is NOTHING
+    assert second.left.overdue == {path, other}
+
+    for name in (path, other):
+        (tmp_path / name).unlink()
+    third = Looking(tmp_path)
+    third.left.load(third.intake.state_of)
+    assert not third.left.overdue
+    assert not (tmp_path / "kept").exists()
 
 
 class Stall:
@@ -59,18 +171,17 @@ def test_a_stall_after_the_read_does_not_hide_a_second_write(
     path = tmp_path / "foo1/2026/01/02/m.json"
     path.parent.mkdir(parents=True)
     path.write_bytes(b'{"a":1}')
-    bundles = open_bundles()
-    intake = intake_of(tmp_path, bundles)
+    intake = Looking(tmp_path).intake
     Stall(monkeypatch, 30_000_000)
 
-    assert intake.take(str(path), How.EVENT) is Taken.ADDED
+    good = intake.look(str(path), How.EVENT)
 
-    ((entry,),) = (bundle.entries for bundle in bundles.open_bundles)
-    assert not entry.unchanged(path.stat())
+    assert isinstance(good, Good)
+    assert not good.entry.unchanged(path.stat())
 
 
 def written(spool: Path, content: bytes, age_s: float) -> Path:
-    path = spool / "foo1/2026/01/02/m.json"
+    path = spool / DAY / "m.json"
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
     when = time.time() - age_s
@@ -84,15 +195,15 @@ def test_a_file_that_somebody_has_open_for_writing_waits_for_its_end(
 ) -> None:
     """Good or bad, and however old: what is written later would be lost."""
     path = written(tmp_path, content, age_s=86_400)
-    bundles = open_bundles()
-    intake = intake_of(tmp_path, bundles, missed_age_s=10_800)
+    looking = Looking(tmp_path)
     with path.open("r+b"):
-        assert intake.take(str(path), How.SCAN) is Taken.WAITS
-        assert intake.overdue == {"foo1/2026/01/02/m.json"}
-        assert bundles.open_bundles == []
-        assert intake.waiting == 0  # its end is heard: no scan is asked for
+        verdict = looking.look(f"{DAY}/m.json", How.SCAN)
+        assert isinstance(verdict, Written)
+        looking.left.written(*verdict)
+        assert looking.left.overdue == {f"{DAY}/m.json"}
+        assert looking.left.waiting == 0  # its end is heard: no scan is asked for
 
-    assert intake.take(str(path), How.EVENT) is Taken.ADDED
+    assert isinstance(looking.look(f"{DAY}/m.json"), Good | Bad)
 
 
 @pytest.mark.parametrize("once", [False, True])
@@ -104,18 +215,19 @@ def test_where_the_kernel_cannot_tell_a_bad_file_must_be_seen_unchanged(
     path = written(tmp_path, b'{"a":', age_s=86_400)
     monotonic_s = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: monotonic_s[0])
-    intake = intake_of(tmp_path, open_bundles(), settle_age_s=10, missed_age_s=10_800, once=once)
+    looking = Looking(tmp_path, settle_s=10, missed_s=10_800, once=once)
 
-    first = intake.take(str(path), How.SCAN)
-    assert first is (Taken.ADDED if once else Taken.WAITS)
-    if not once:
-        assert intake.of_age_s == 110.0
+    first = looking.look(f"{DAY}/m.json", How.SCAN)
+    assert isinstance(first, Bad if once else Doubtful)
+    if isinstance(first, Doubtful):
+        looking.left.doubt(*first)
+        assert looking.left.of_age_s == 110.0
         path.write_bytes(b'{"a":1')
         os.utime(path, (1, 1))
         monotonic_s[0] += 10
-        assert intake.take(str(path), How.SCAN) is Taken.WAITS
+        assert isinstance(looking.look(f"{DAY}/m.json", How.SCAN), Doubtful)
         monotonic_s[0] += 10
-        assert intake.take(str(path), How.SCAN) is Taken.ADDED
+        assert isinstance(looking.look(f"{DAY}/m.json", How.SCAN), Bad)
 
 
 def refuse_leases(_fd: int, _command: int, _argument: int = 0) -> int:

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jostler.agent.intake import Intake, Taken
-from jostler.agent.tally import Tally
-from jostler.bundle import NOTED_BYTES, Confined, Judging
-from jostler.watchdir import How
-from tests.unit.agent.parts import open_bundles, rules_of
+from jostler.agent.intake import Bad, Good
+from jostler.bundle import NOTED_BYTES
+from tests.unit.agent.parts import DAY, Looking
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jostler.bundle import OpenBundles
+    from jostler.agent.intake import Verdict
     from jostler.schema import Flaw
 
 DEADLY = b'{"a":"' + b"x" * NOTED_BYTES + b'"}'
@@ -29,29 +27,24 @@ def judge(document: bytes) -> Flaw | None:
     return None
 
 
-def intake_of(root: Path) -> tuple[Intake, OpenBundles]:
-    """Start an agent's intake in a process that was just started."""
-    files = Confined(str(root / "spool"))
-    bundles = open_bundles()
-    judging = Judging(root / "judging", files)
-    tally = Tally()
-    rules = rules_of(root / "spool", judge=judge)
-    return Intake(rules, files, bundles, tally, judging), bundles
+def look(root: Path, path: str) -> Verdict:
+    """Look at a file in a process that was just started."""
+    return Looking(root, judge=judge).look(path)
 
 
-def dies(root: Path, path: Path) -> bool:
-    """Take a file in a process of its own; say whether it died."""
+def dies(root: Path, path: str) -> bool:
+    """Look at a file in a process of its own; say whether it died."""
     child = os.fork()
     if not child:
-        intake_of(root)[0].take(str(path), How.EVENT)
+        look(root, path)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
 
 
-def write(root: Path, name: str, content: bytes) -> Path:
-    path = root / "spool/foo1/2026/01/02" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
+def write(root: Path, name: str, content: bytes) -> str:
+    path = f"{DAY}/{name}"
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_bytes(content)
     return path
 
 
@@ -64,13 +57,10 @@ def test_a_file_that_killed_the_agent_twice_is_rejected_unjudged(tmp_path: Path)
     assert dies(tmp_path, deadly)
     assert not dies(tmp_path, good)
 
-    intake, bundles = intake_of(tmp_path)
-    assert intake.take(str(deadly), How.EVENT) is Taken.ADDED
-    assert intake.take(str(good), How.EVENT) is Taken.ADDED
-
-    reasons = [bundle.rejection("foo1/2026/01/02/deadly.json") for bundle in bundles.open_bundles]
-    assert [found.reason for found in reasons if found] == ["too-complex"]
-    assert len(bundles.open_bundles) == 2
+    bad = look(tmp_path, deadly)
+    assert isinstance(bad, Bad)
+    assert bad.rejection.reason == "too-complex"
+    assert isinstance(look(tmp_path, good), Good)
 
 
 def test_a_file_that_was_mended_is_judged(tmp_path: Path) -> None:
@@ -79,9 +69,7 @@ def test_a_file_that_was_mended_is_judged(tmp_path: Path) -> None:
     assert dies(tmp_path, path)
     assert dies(tmp_path, path)
     write(tmp_path, "m.json", DEADLY.replace(b"a", b"b", 1))
-    intake, bundles = intake_of(tmp_path)
-    assert intake.take(str(path), How.EVENT) is Taken.ADDED
-    assert [bundle.header.name.datatype for bundle in bundles.open_bundles] == ["foo1"]
+    assert isinstance(look(tmp_path, path), Good)
 
 
 @pytest.mark.parametrize("note", [b"", b"null", b"[[1]]", b'[["x"', b"\xff", b'{"a":1}'])

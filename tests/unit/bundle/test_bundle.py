@@ -15,6 +15,7 @@ from jostler.bundle import (
     Bundle,
     Entry,
     FileState,
+    InFlightBundles,
     Journal,
     Limits,
     OpenBundles,
@@ -63,12 +64,15 @@ class Clock:
         return datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def shelf(sealed: list[Bundle], clock: Clock, **limits: int) -> OpenBundles:
+def bundles_of(
+    sealed: list[Bundle], clock: Clock, in_flight: InFlightBundles | None = None, **limits: int
+) -> OpenBundles:
     return OpenBundles(
         STAMP,
         Limits(max_bytes=limits.get("max_bytes", 10_000), max_age_s=3600),
+        in_flight or InFlightBundles(),
         memory_max=limits.get("memory_max", 10**9),
-        sealed=sealed.append,
+        sealed=lambda _, bundle: sealed.append(bundle),
         monotonic_s=clock.monotonic_s,
         now=clock.now,
     )
@@ -83,7 +87,7 @@ def entry(number: int, content: bytes) -> Entry:
 def test_any_arrivals_end_in_one_bundle_each_in_order(sizes: list[int], most: int) -> None:
     """No line is lost, none is twice, and no bundle of several lines is over the limit."""
     sealed: list[Bundle] = []
-    held = shelf(sealed, Clock(), max_bytes=most)
+    held = bundles_of(sealed, Clock(), max_bytes=most)
     taken = []
     for number, size in enumerate(sizes):
         content = document(number, size=size)
@@ -102,7 +106,7 @@ def test_any_arrivals_end_in_one_bundle_each_in_order(sizes: list[int], most: in
 def test_names_differ_although_the_clock_stands_still() -> None:
     """Two bundles opened in the same microsecond must not collide."""
     sealed: list[Bundle] = []
-    held = shelf(sealed, Clock(), max_bytes=400)
+    held = bundles_of(sealed, Clock(), max_bytes=400)
     for number in range(5):
         held.add("foo1", DAY, entry(number, b"{}"), b'{"UUID":"%s"}' % (b"x" * 100))
     held.seal_all(SealReason.SHUTDOWN)
@@ -112,10 +116,10 @@ def test_names_differ_although_the_clock_stands_still() -> None:
 
 
 def test_a_bundle_is_sealed_when_its_first_file_is_old_enough() -> None:
-    """Age counts from the first file, and the shelf says when it will look again."""
+    """Age counts from the first file, and `seal_aged` says when it will look again."""
     sealed: list[Bundle] = []
     clock = Clock()
-    held = shelf(sealed, clock)
+    held = bundles_of(sealed, clock)
     held.add("foo1", DAY, entry(1, b"{}"), b"{}")
     clock.s = 3000
     held.add("foo1", DAY, entry(2, b"{}"), b"{}")
@@ -126,17 +130,19 @@ def test_a_bundle_is_sealed_when_its_first_file_is_old_enough() -> None:
     assert len(sealed[0].attempt.entries) == 2
 
 
-def test_the_shelf_says_when_there_is_no_room_and_seals_the_largest() -> None:
+def test_the_open_bundles_say_when_there_is_no_room_and_seals_the_largest() -> None:
     """What finds no room stays on disk until a sealed bundle is released."""
     sealed: list[Bundle] = []
-    held = shelf(sealed, Clock(), max_bytes=10_000, memory_max=5_000)
+    in_flight = InFlightBundles()
+    held = bundles_of(sealed, Clock(), in_flight, max_bytes=10_000, memory_max=5_000)
     number = 0
     content = document(1, size=1000)
     while held.add("foo1", DAY, entry(number, content), content) is Put.ADDED:
         number += 1
         assert held.held_bytes <= 5_000
     assert len(sealed) == 1
-    held.release(sealed[0].held_bytes)
+    (one,) = in_flight
+    in_flight.given_back(one)
     assert held.held_bytes == 0
     assert held.add("foo1", DAY, entry(number, content), content) is Put.ADDED
 
@@ -150,7 +156,7 @@ def test_entries_come_out_as_they_went_in(some: list[Entry]) -> None:
 def test_index_rows_follow_the_data_rows() -> None:
     """Same order, and what a reader needs to fetch one row."""
     sealed: list[Bundle] = []
-    held = shelf(sealed, Clock(), max_bytes=10**7)
+    held = bundles_of(sealed, Clock(), max_bytes=10**7)
     contents = [document(number, size=2000) for number in range(400)]
     for number, content in enumerate(contents):
         held.add("foo1", DAY, entry(number, content), content)
@@ -200,7 +206,7 @@ def test_one_line_loses_nothing_but_line_breaks(content: bytes) -> None:
 def test_the_journal_gives_back_what_was_written(tmp_path: Path) -> None:
     """Every attempt, entry, block and reason, names that are no UTF-8 included."""
     sealed: list[Bundle] = []
-    held = shelf(sealed, Clock(), max_bytes=10**6)
+    held = bundles_of(sealed, Clock(), max_bytes=10**6)
     why = Rejection(datatype="foo1", reason="name", detail="odd é", field="a.b")
     odd = Entry("foo1/2026/01/02/\udcff.json", FileState(1, 2, 3, 4), 5, b"")
     held.add("rejected1", DAY, odd, b"{}", why)
@@ -254,8 +260,9 @@ def test_a_bundle_that_is_as_old_as_its_limit_when_it_is_opened_takes_its_row() 
     held = OpenBundles(
         STAMP,
         Limits(max_bytes=10_000, max_age_s=0.0),
+        InFlightBundles(),
         memory_max=10**9,
-        sealed=sealed.append,
+        sealed=lambda _, bundle: sealed.append(bundle),
         monotonic_s=clock.monotonic_s,
         now=clock.now,
     )

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from jostler.bundle import (
-    Cleanup,
     Confined,
-    Journal,
     NotAFileError,
-    Stored,
     confined,
     read_file,
 )
-from jostler.log import EveryMinute
-from tests.unit.bundle.test_cleanup import Spool, to_the_end
+from tests.unit.bundle.test_cleanup import Spool
 
 if TYPE_CHECKING:
     from jostler.bundle.confined import Opener
@@ -52,20 +47,14 @@ def test_a_directory_that_became_a_link_is_not_entered(
     spool = Spool(tmp_path / "spool", "secret.json")
     (path,) = spool.paths
     files = Confined(str(spool.root), opener=opener)
-    journal = Journal(tmp_path / "state")
-    with journal.open() as lock:
-        assert lock
-        record = replace(spool.record(), stored=True)
-        make_it_a_link(spool.root / part, outside.root / part)
+    make_it_a_link(spool.root / part, outside.root / part)
 
-        outcome = to_the_end(
-            Cleanup(Stored(record=record, started_s=0), files, journal, EveryMinute())
-        )
+    cleaned = spool.cleaned(files=files)
 
     for look in (lambda: read_file(files, path, 100), lambda: files.status(path)):
         with pytest.raises(NotAFileError):
             look()
-    assert outcome.gone == {path}
+    assert list(cleaned.vanished) == [path]
     assert (outside.root / path).exists()
 
 

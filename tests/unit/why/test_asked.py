@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostler.agent.intake import Paths
+from jostler.agent.ages import Ages
 from jostler.agent.why.live import Questions, Remembered
 from jostler.agent.why.spool import Doer
-from jostler.bundle import Fared, Limits
+from jostler.bundle import Limits
 from jostler.why.asked import Asked, parse
 
 if TYPE_CHECKING:
@@ -92,8 +92,12 @@ def remembered() -> Remembered:
         bundles=(),
         limits=limits,
         intake=cast("Intake", None),  # there is nothing to judge again
-        paths=Paths((), {}, {}),
-        fared=Fared(),
+        spool=SPOOL,
+        ages=Ages(0.0, 0.0),
+        in_bundles=(),
+        stay={},
+        doubtful={},
+        uploads={},
     )
 
 

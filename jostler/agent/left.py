@@ -1,0 +1,179 @@
+"""Files that were looked at and left on the disk: until when, and why.
+
+**Invariant:** a file is remembered by its state, so one that changes is looked at again.  What was
+rejected and stays is remembered on disk too: a restart does not reject it once more.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import orjson
+
+from jostler.agent.ages import Clock, Sightings
+from jostler.bundle import FileState
+from jostler.log import Log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from jostler.agent.ages import Ages
+
+log = Log("jostler.intake")
+
+REMEMBERED_MOST = 100_000
+
+
+class LeftFiles:
+    """Belongs to the agent's thread; others may ask `stays`.
+
+    Args:
+        ages: when a file that a scan met is taken.
+        kept_file: where to remember the files that were rejected and stay.
+
+    Attributes:
+        ages: when a file that a scan met is taken, as far as the clock can be believed.
+        finished: bad files that stay, until they change.
+        unreadable: files that were rejected because they cannot be read, until they change or can.
+        doubtful: files that are bad as they are now, and may yet become good.
+        failed_reads: how often in a row a file could not be read.
+        overdue: paths of files that are old enough to go and cannot: they grow, cannot be read,
+            or are bad and too big to be stored whole.
+        waiting: files that a scan met too early, since the caller last set it to 0.
+        of_age_s: when the first of the bad files that scans alone have met comes of age, monotonic
+            seconds, since the caller last set it to None.
+    """
+
+    def __init__(self, ages: Ages, kept_file: Path) -> None:
+        self.ages = ages
+        self._clock = Clock()
+        self._sightings = Sightings()
+        self._kept_file = kept_file
+        self.finished: dict[str, FileState] = {}
+        self.unreadable: dict[str, FileState] = {}
+        self.doubtful: dict[str, FileState] = {}
+        self.failed_reads: dict[str, int] = {}
+        self.overdue: set[str] = set()
+        self.waiting = 0
+        self.of_age_s: float | None = None
+
+    def stays(self, path: str) -> bool:
+        """Say whether a file is bad and stays; any thread may ask."""
+        return path in self.finished or path in self.unreadable
+
+    def is_missed(self, state: FileState) -> bool:
+        """Say whether a file that a scan met is so old that it is taken, good or bad."""
+        return self.ages.until_missed_s(state, time.time_ns()) <= 0
+
+    def is_settled(self, state: FileState) -> bool:
+        """Say whether a file that a scan met is so old that it is taken if it is good."""
+        return self.ages.until_settled_s(state, time.time_ns()) <= 0
+
+    def is_unchanged(self, path: str, state: FileState) -> bool:
+        """Say whether a file has been seen in this state for as long as it takes to settle.
+
+        Times alone prove nothing: the clock may have stepped before this process began.
+        """
+        seen_s = self._sightings.unchanged_s(path, state, time.monotonic())
+        if seen_s < self.ages.settle_s:
+            return False
+        self._sightings.forget(path)
+        return True
+
+    def look_at_clock(self) -> None:
+        """Notice a step of the clock, which makes no file older."""
+        if others_ns := self._clock.others_ns():
+            self.ages = replace(self.ages, others_ns=others_ns)
+
+    def wait(self, path: str, state: FileState, *, late: bool) -> None:
+        """Leave a file for the next scan; with `late`, one that else would be taken now."""
+        self.waiting += 1
+        if late and self.is_missed(state):
+            self.overdue.add(path)
+
+    def doubt(self, path: str, state: FileState) -> None:
+        """Leave a file that is bad and perhaps half-written until it changes or comes of age."""
+        _remember(self.doubtful, path, state)
+        left_s = self.ages.until_missed_s(state, time.time_ns())
+        due_s = time.monotonic() + (left_s if left_s > 0 else self.ages.settle_s)
+        self.of_age_s = due_s if self.of_age_s is None else min(self.of_age_s, due_s)
+
+    def written(self, path: str, state: FileState) -> None:
+        """Leave a file that somebody writes: who closes it is heard, so no scan is asked for."""
+        if self.is_missed(state):
+            self.overdue.add(path)
+
+    def gone(self, path: str) -> None:
+        """Learn that a file is not there any more."""
+        self.overdue.discard(path)
+
+    def finish(self, path: str, state: FileState, *, unreadable: bool = False) -> None:
+        """Leave a bad file until it changes or, if it is bad because unreadable, can be read."""
+        _remember(self.unreadable if unreadable else self.finished, path, state)
+
+    def taken(self, path: str) -> None:
+        """Learn that a file is in a bundle."""
+        if self.overdue:
+            self.overdue.discard(path)
+        if self.failed_reads:
+            self.failed_reads.pop(path, None)
+        if self.unreadable:
+            self.unreadable.pop(path, None)
+
+    def keep(self, kept: Mapping[str, FileState], *, is_unreadable: Callable[[str], bool]) -> None:
+        """Remember files that were rejected in the bucket and stay; the next process knows."""
+        lines = []
+        for path, state in kept.items():
+            unreadable = is_unreadable(path)
+            self._keep(path, state, unreadable=unreadable)
+            lines.append(_line(path, state, unreadable=unreadable))
+        if not lines:
+            return
+        try:
+            with self._kept_file.open("ab") as file:
+                file.writelines(lines)
+        except OSError as exc:
+            log.warning(
+                "kept.not_remembered", error=str(exc), next="rejected again after a restart"
+            )
+
+    def load(self, status: Callable[[str], FileState]) -> None:
+        """Learn which files an earlier process rejected and left.
+
+        Args:
+            status: returns the state of a path below the spool; raises OSError without one.
+        """
+        lines = {}
+        with suppress(FileNotFoundError):
+            for line in self._kept_file.read_bytes().splitlines()[-REMEMBERED_MOST:]:
+                with suppress(ValueError, TypeError, OSError):
+                    path, unreadable, *numbers = orjson.loads(line)
+                    if status(path) == (state := FileState(*numbers)):
+                        lines[path] = _line(path, state, unreadable=unreadable)
+                        self._keep(path, state, unreadable=unreadable)
+            with suppress(OSError):  # then those that have gone stay in it: harmless
+                if lines:
+                    self._kept_file.write_bytes(b"".join(lines.values()))
+                else:
+                    self._kept_file.unlink()
+
+    def _keep(self, path: str, state: FileState, *, unreadable: bool) -> None:
+        self.finish(path, state, unreadable=unreadable)
+        self.overdue.add(path)
+
+
+def _line(path: str, state: FileState, *, unreadable: bool) -> bytes:
+    with suppress(TypeError):  # a name that is no UTF-8 is forgotten with the process
+        return orjson.dumps([path, unreadable, *state]) + b"\n"
+    return b""
+
+
+def _remember(states: dict[str, FileState], path: str, state: FileState) -> None:
+    """Remember a file's state, of so many files at the most."""
+    while len(states) >= REMEMBERED_MOST:
+        del states[next(iter(states))]
+    states[path] = state

@@ -1,0 +1,204 @@
+"""The loop: the steps that a running agent repeats, whether it runs once or until it is stopped.
+
+**Invariant:** one thread owns intake, bundles and counts; the threads of `Uploads` hand outcomes
+back through a queue.  While what every new bundle needs fails, nothing new is read: the disk is the
+queue.  What nobody foresaw about one file sets that file aside and stops nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, TypeVar
+
+from jostler.agent.taking import Taken
+from jostler.bundle import CleanedUp, SealReason, Stored
+from jostler.log import Log
+from jostler.watchdir import Arrival, How
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from jostler.agent.directories import Directories
+    from jostler.agent.left import LeftFiles
+    from jostler.agent.observe.reporter import Reporter
+    from jostler.agent.rescans import Rescans
+    from jostler.agent.taking import Taking
+    from jostler.agent.tally import Tally
+    from jostler.bundle import Delivery, Event, OpenBundles, Released
+    from jostler.config import Config
+    from jostler.watchdir import Arrivals
+
+log = Log("jostler.agent")
+S = TypeVar("S")
+T = TypeVar("T")
+
+TICK_S = 1.0
+BATCH = 500
+CLEANUP_BATCH = 2 * BATCH  # faster than files are read, so that stored bundles do not pile up
+
+
+class Loop:
+    """The steps; belongs to the agent's thread.
+
+    Args:
+        config: what to do.
+        arrivals: where files come from.
+        taking: looks at files and does what is to be done with them.
+        left: files that stay on the disk.
+        open_bundles: that take rows.
+        delivery: of the sealed bundles.
+        directories: of the datatypes, which are made again if they are removed.
+        rescans: when the spool is scanned again.
+        reporter: is told what happens.
+        tally: what is counted.
+
+    Attributes:
+        todo: arrivals to look at next.
+        no_room: memory was full when the last file was looked at.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        arrivals: Arrivals,
+        *,
+        taking: Taking,
+        left: LeftFiles,
+        open_bundles: OpenBundles,
+        delivery: Delivery,
+        directories: Directories,
+        rescans: Rescans,
+        reporter: Reporter,
+        tally: Tally,
+    ) -> None:
+        self._config = config
+        self._arrivals = arrivals
+        self._taking = taking
+        self._left = left
+        self._open_bundles = open_bundles
+        self._delivery = delivery
+        self._directories = directories
+        self._rescans = rescans
+        self._reporter = reporter
+        self._tally = tally
+        self._spool = f"{config.spool}/"
+        self.todo: deque[Arrival] = deque()
+        self.no_room = False
+
+    @property
+    def fails(self) -> bool:
+        """Whether what every new bundle needs fails at the moment: the bucket or the journal."""
+        return self._delivery.fails(self._config.bucket)
+
+    @property
+    def looked_at_all(self) -> bool:
+        """Whether everything that a scan has met was looked at."""
+        return not (self._arrivals.scanning or self.todo)
+
+    def step(self) -> bool:
+        """Do one round: outcomes, new files, what is due; say whether there was anything."""
+        busy = self.deliver()
+        busy |= self.read()
+        self._open_bundles.seal_aged()
+        now_s = time.monotonic()
+        self._rescans.ask_due(now_s, self._left)
+        self._directories.keep(now_s)
+        return busy
+
+    def rest(self) -> None:
+        """Wait until something comes or is due."""
+        aged_s = self._open_bundles.seal_aged()
+        waits_s = (TICK_S, TICK_S if aged_s is None else aged_s, self._delivery.next_s())
+        wait_s = max(0.001, min(waits_s))
+        if self.todo or self.fails:
+            self._arrivals.pause(wait_s)
+        else:
+            self._arrivals.wait(wait_s)
+
+    def deliver(self) -> bool:
+        """Learn what the uploads have done and unlink some files; say whether there were any."""
+        events = self._delivery.collect()
+        busy = bool(events) or self._delivery.cleans_up
+        for event in events:
+            self._learn(event)
+        for event in _guarded(self._delivery.clean_up, CLEANUP_BATCH, self._skip_cleanup):
+            self._learn(event)
+        self._delivery.do_due()
+        return busy
+
+    def read(self) -> bool:
+        """Take some files, unless uploads fail or memory is full; say whether any was taken."""
+        if self.fails:
+            self._arrivals.take(0)  # keep the kernel's queue short
+            return False
+        if not self.todo:
+            self.todo.extend(self._arrivals.take(BATCH))
+        took = self.no_room = False
+        while self.todo:
+            arrival = self.todo[0]
+            taken = _guarded(self._take, arrival, self._set_aside)
+            if taken is Taken.NO_ROOM:
+                self.no_room = True
+                break
+            if taken is Taken.ADDED and arrival.how is How.SCAN:
+                self._reporter.met(arrival.path)
+            self.todo.popleft()
+            took = True
+        return took
+
+    def seal_all(self) -> None:
+        """Close every open bundle, for the agent ends."""
+        self._open_bundles.seal_all(SealReason.SHUTDOWN)
+
+    def _take(self, arrival: Arrival) -> Taken:
+        return self._taking.take(arrival.path, arrival.how)
+
+    def _set_aside(self, arrival: Arrival, error: Exception) -> Taken:
+        return self._taking.set_aside(arrival.path, error)
+
+    def _skip_cleanup(self, _most: int, error: Exception) -> list[Event]:
+        self._delivery.skip_file(error)
+        return []
+
+    def _learn(self, event: Event) -> None:
+        """Count what happened to a bundle, and look again at what it gave back."""
+        if isinstance(event, Stored):
+            self._reporter.stored(event.job)
+        elif isinstance(event, CleanedUp):
+            self._count(event)
+            rejections = event.job.record.rejections
+            self._left.keep(
+                event.released.kept,
+                is_unreadable=lambda path: rejections[path].reason == "unreadable",
+            )
+        self._look_again(event.released)
+
+    def _count(self, event: CleanedUp) -> None:
+        datatype = event.bundle.header.name.datatype
+        if event.first:
+            self._tally.archived[datatype] += len(event.job.record.attempts[-1].entries)
+            self._tally.bundles[datatype] += 1
+            self._tally.object_bytes[datatype] += event.job.object_bytes
+        self._tally.changed[datatype] += len(event.released.changed)
+
+    def _look_again(self, released: Released) -> None:
+        closed = set(released.closed)
+        self._arrive(released.closed, How.EVENT)
+        self._arrive((path for path in released.changed if path not in closed), How.SCAN)
+
+    def _arrive(self, paths: Iterable[str], how: How) -> None:
+        self.todo.extend(Arrival(self._spool + path, how) for path in paths)
+
+
+def _guarded(do: Callable[[S], T], what: S, otherwise: Callable[[S, Exception], T]) -> T:
+    """Do something with one file; if nobody foresaw how it ends, set that file aside.
+
+    This is the one place where the agent goes on after any error at all: each file and bundle
+    comes from outside, and none may keep the others waiting.
+    """
+    try:
+        return do(what)
+    except Exception as exc:
+        log.exception("agent.fault")
+        return otherwise(what, exc)

@@ -1,0 +1,242 @@
+"""Carry out what the intake decided: put a file into a bundle, reject it, or leave it.
+
+**Invariant:** nothing is deleted here but under `-bad-files delete`, and then only what was just
+read, and files that are stored already.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from jostler.agent.intake import (
+    AlreadyStored,
+    Bad,
+    Closed,
+    Doubtful,
+    Early,
+    Gone,
+    Good,
+    ReadAgain,
+    Written,
+    too_big,
+)
+from jostler.bundle import (
+    REJECT_WHOLE_BYTES,
+    Entry,
+    FileState,
+    Put,
+    content_hash,
+    one_line,
+    read_file,
+    rejected_most,
+    unlink_stored,
+)
+from jostler.config import BadFiles
+from jostler.format.names import REJECTED, Day, display
+from jostler.log import EveryMinute, Log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jostler.agent.intake import Intake, Verdict
+    from jostler.agent.left import LeftFiles
+    from jostler.agent.tally import Tally
+    from jostler.bundle import Confined, OpenBundles
+    from jostler.bundle.confined import Directories
+    from jostler.watchdir import How
+
+log = Log("jostler.intake")
+
+
+class Taken(Enum):
+    """What became of a path."""
+
+    ADDED = 1
+    SKIPPED = 2
+    WAITS = 3
+    NO_ROOM = 4
+
+
+class Taking:
+    """Belongs to the agent's thread.
+
+    Args:
+        intake: that decides.
+        open_bundles: that take rows.
+        left: files that stay on the disk.
+        tally: what is counted.
+        spool: the files of the experiment.
+        bad_files: what becomes of bad ones.
+    """
+
+    def __init__(
+        self,
+        intake: Intake,
+        open_bundles: OpenBundles,
+        left: LeftFiles,
+        tally: Tally,
+        *,
+        spool: Confined,
+        bad_files: BadFiles,
+    ) -> None:
+        self._intake = intake
+        self._open_bundles = open_bundles
+        self._left = left
+        self._tally = tally
+        self._spool = spool
+        self._bad_files = bad_files
+        self._every_minute = EveryMinute()
+
+    def take(self, full_path: str, how: How) -> Taken:
+        """Look at one path and do what is to be done with it."""
+        return self.carry_out(self._intake.look(full_path, how), how)
+
+    def carry_out(self, verdict: Verdict, how: How) -> Taken:
+        """Do what the intake decided."""
+        if isinstance(verdict, Good):
+            return self._archive(verdict, how)
+        if isinstance(verdict, Bad):
+            return self._reject(verdict)
+        return self._leave(verdict)
+
+    def set_aside(self, full_path: str, error: Exception) -> Taken:
+        """Leave a file alone, with which something happened that nobody foresaw."""
+        path = full_path.removeprefix(f"{self._spool.root}/")
+        log.error("file.set_aside", file=display(path), error=f"{type(error).__name__}: {error}")
+        try:
+            self._left.finish(path, FileState.of(self._spool.status(path)))
+        except (OSError, ValueError):
+            return Taken.SKIPPED
+        self._left.overdue.add(path)
+        self._tally.kept[path.partition("/")[0], "unforeseen"] += 1
+        return Taken.SKIPPED
+
+    def _leave(self, verdict: Verdict) -> Taken:
+        left = self._left
+        match verdict:
+            case Closed(path, bundle):
+                bundle.closed.add(path)
+            case Gone(path, announced):
+                left.gone(path)
+                if announced:
+                    self._tally.vanished[path.partition("/")[0]] += 1
+            case Written(path, state):
+                left.written(path, state)
+                return Taken.WAITS
+            case AlreadyStored(entry):
+                self._unlink(entry.path, lambda directories: unlink_stored(directories, entry))
+            case Doubtful(path, state):
+                left.doubt(path, state)
+                return Taken.WAITS
+            case Early(path, state, grows):
+                left.wait(path, state, late=grows)
+                return Taken.WAITS
+            case ReadAgain(path, state, tries):
+                left.failed_reads[path] = tries
+                left.wait(path, state, late=True)
+                return Taken.WAITS
+        return Taken.SKIPPED
+
+    def _archive(self, good: Good, how: How) -> Taken:
+        datatype, day, entry, content, writer = good
+        put = self._open_bundles.add(datatype, day, entry, one_line(content))
+        if put is Put.NO_ROOM:
+            return Taken.NO_ROOM
+        size = entry.state.size
+        if put is Put.TOO_BIG:
+            rejection = too_big(datatype, size, self._open_bundles.limits.max_bytes)
+            bad = self._intake.bad(Bad(entry.path, entry.state, day, rejection), how, writer)
+            return self.carry_out(bad, how)
+        self._left.taken(entry.path)
+        tally = self._tally
+        tally.taken[datatype] += 1
+        tally.file_bytes[datatype] += size
+        if log.verbose:
+            log.debug("file.taken", file=entry.path, bytes=size, how=str(how))
+        return Taken.ADDED
+
+    def _reject(self, bad: Bad) -> Taken:
+        """Do with a bad file what `-bad-files` says."""
+        path, state, _, rejection = bad
+        why = rejection.datatype, rejection.reason
+        if self._bad_files is BadFiles.UPLOAD:
+            put = self._upload(bad)
+            if put is not Taken.ADDED:
+                return put
+            self._tally.rejected[why] += 1
+        elif self._bad_files is BadFiles.DELETE and rejection.reason != "unreadable":
+            self._unlink(path, lambda directories: _unlink_if(directories, path, state))
+            self._tally.deleted[why] += 1
+        else:
+            self._left.finish(path, state, unreadable=rejection.reason == "unreadable")
+            self._tally.kept[why] += 1
+        if rejection.reason == "unreadable" or state.size > REJECT_WHOLE_BYTES:
+            self._left.overdue.add(path)
+        self._left.failed_reads.pop(path, None)
+        self._tell(bad)
+        return Taken.ADDED
+
+    def _tell(self, bad: Bad) -> None:
+        rejection = bad.rejection
+        self._tally.refuse(
+            display(bad.path),
+            rejection.datatype,
+            rejection.reason,
+            field=rejection.field,
+            detail=rejection.detail,
+        )
+        if count := self._every_minute.due(f"{rejection.datatype} {rejection.reason}"):
+            log.warning(
+                "file.rejected",
+                file=display(bad.path),
+                reason=rejection.reason,
+                field=rejection.field,
+                detail=rejection.detail,
+                times=count,
+                bad_files=str(self._bad_files),
+            )
+
+    def _upload(self, bad: Bad) -> Taken:
+        """Put the file into the rejected1 bundle of its day, or of today if its path has none."""
+        path, state, day, rejection = bad
+        content, digest = b"", b""
+        added_us = time.time_ns() // 1000
+        if rejection.reason != "unreadable":
+            try:
+                read = read_file(self._spool, path, rejected_most(state.size))
+            except OSError:
+                return Taken.SKIPPED
+            if read.state != state:
+                self._left.wait(path, state, late=True)
+                return Taken.WAITS
+            content, added_us = read.content, read.at_us
+            digest = content_hash(content) if state.size <= REJECT_WHOLE_BYTES else b""
+        raw = rejection.raw(
+            filename=display(path.partition("/")[2]),
+            size=state.size,
+            added_us=added_us,
+            node=self._open_bundles.node,
+            content=content,
+        )
+        today = Day(datetime.fromtimestamp(added_us / 1e6, UTC).date())
+        entry = Entry(path, state, added_us, digest)
+        put = self._open_bundles.add(REJECTED, day or today, entry, raw, rejection)
+        return Taken.NO_ROOM if put is Put.NO_ROOM else Taken.ADDED
+
+    def _unlink(self, path: str, unlink: Callable[[Directories], object]) -> None:
+        try:
+            with self._spool.directories() as directories:
+                unlink(directories)
+        except OSError as exc:
+            log.error("file.undeletable", file=display(path), error=str(exc))
+
+
+def _unlink_if(directories: Directories, path: str, state: FileState) -> None:
+    """Unlink a file that still is as it was read."""
+    directory, name = directories.of(path)
+    if FileState.of(os.stat(name, dir_fd=directory, follow_symlinks=False)) == state:
+        os.unlink(name, dir_fd=directory)

@@ -1,0 +1,387 @@
+"""The delivery: sealed bundles become durable, and their files are unlinked.
+
+**Invariant:** every sealed bundle is in one of four places: with the uploads, waiting for a second
+try, in line for the clean-up, or waiting until files that cannot be unlinked are looked at once
+more.  No bundle waits for another one but for a cause that both have.
+
+One thread owns it.  What happened comes out as events; paths that belong to no bundle any more
+come out with them.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import deque
+from dataclasses import dataclass, replace
+from math import inf
+from typing import TYPE_CHECKING, Protocol
+
+from jostler.bundle.cleanup import Cleaned, Cleanup
+from jostler.bundle.in_flight import InFlight, InFlightBundles, Released, State
+from jostler.bundle.job import JOURNAL, Halt, Stage, UploadJob
+from jostler.bundle.retry import Backoff, Retries
+from jostler.bundle.upload_stats import Trouble
+from jostler.bundle.uploads import Crash
+from jostler.errors import JostlerError
+from jostler.log import EveryMinute, Log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jostler.bundle.confined import Confined
+    from jostler.bundle.journal import Journal
+    from jostler.bundle.record import Record
+    from jostler.bundle.upload_stats import UploadStats
+
+log = Log("jostler.delivery")
+
+COMMIT = "commit"
+DISK_HINT = "free disk space, check permissions"
+LATER_S = 60.0
+UNLINK_AGAIN = Backoff(first_s=2 * LATER_S, cap_s=30 * LATER_S)
+
+
+class Carriers(Protocol):
+    """Who carries out jobs: `Uploads`, or a test that does it step by step."""
+
+    @property
+    def pending(self) -> int:
+        """Jobs whose outcome has not been taken."""
+        ...
+
+    def put(self, job: UploadJob) -> None:
+        """Hand in a job."""
+
+    def take(self) -> list[UploadJob | Halt | Crash]:
+        """Return the outcomes that have come since the last call."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A bundle became durable; `released` are files that it does not hold."""
+
+    bundle: InFlight
+    job: UploadJob
+    released: Released
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenBack:
+    """A bundle could not become durable; `released` are its files."""
+
+    bundle: InFlight
+    released: Released
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanedUp:
+    """The files of a stored bundle were looked at.
+
+    Attributes:
+        bundle: it is gone, or some of its files cannot be unlinked.
+        job: its upload.
+        first: they were looked at for the first time.
+        cleaned: what became of them.
+        released: those that belong to it no more.
+    """
+
+    bundle: InFlight
+    job: UploadJob
+    first: bool
+    cleaned: Cleaned
+    released: Released
+
+
+Event = Stored | GivenBack | CleanedUp
+
+
+@dataclass(frozen=True, slots=True)
+class _Later:
+    """Something to do at a time; monotonic seconds."""
+
+    due_s: float
+    do: Callable[[], None]
+
+
+class Delivery:
+    """From the seal to the last unlinked file.
+
+    Args:
+        in_flight: all bundles.
+        uploads: carry out the jobs.
+        journal: that holds the records.
+        spool: the files of the experiment, as entries name them.
+        stats: told of each step that failed.
+        monotonic_s: the clock.
+    """
+
+    def __init__(
+        self,
+        in_flight: InFlightBundles,
+        uploads: Carriers,
+        journal: Journal,
+        spool: Confined,
+        stats: UploadStats,
+        *,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._in_flight = in_flight
+        self._uploads = uploads
+        self._journal = journal
+        self._spool = spool
+        self._stats = stats
+        self._monotonic_s = monotonic_s
+        self._retries = Retries()
+        self._cleanups: deque[tuple[InFlight, Cleanup]] = deque()
+        self._later: list[_Later] = []
+        self._events: list[Event] = []
+        self._unlink_tries: dict[str, int] = {}
+        self._every_minute = EveryMinute()
+
+    @property
+    def busy(self) -> bool:
+        """Whether something can still be done for a bundle without waiting for a person."""
+        return bool(self._uploads.pending or self._cleanups or len(self._retries))
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether anything is left to do, now or later."""
+        return self.busy or bool(self._later)
+
+    def fails(self, bucket: str) -> bool:
+        """Say whether what a new bundle of this bucket needs fails at the moment."""
+        return self._retries.fails({JOURNAL, bucket}, self._monotonic_s())
+
+    def next_s(self) -> float:
+        """Return the seconds until something is due; inf if nothing is."""
+        due_s = min([self._retries.next_s(), *(later.due_s for later in self._later)], default=inf)
+        return max(0.0, due_s - self._monotonic_s())
+
+    def start(self, one: InFlight) -> None:
+        """Begin with a bundle that was just sealed."""
+        assert one.job
+        self._uploads.put(one.job)
+
+    def replay(self, record: Record) -> InFlight:
+        """Go on with a bundle that an earlier process left in the journal; the oldest first."""
+        one = self._in_flight.replay(record, self._monotonic_s())
+        assert one.job
+        if one.state is State.STORED:
+            self._events.append(Stored(bundle=one, job=one.job, released=Released()))
+            self._clean_up_later(one)
+        else:
+            self._uploads.put(one.job)
+        return one
+
+    def hurry(self) -> None:
+        """Try everything that waits at once: there is little time left."""
+        self._retries.try_all_now()
+
+    def do_due(self) -> None:
+        """Start the second tries that are due."""
+        now_s = self._monotonic_s()
+        for name in self._retries.due(now_s):
+            one = self._in_flight.find(name)
+            assert one
+            assert one.job
+            self._uploads.put(one.job)
+        if self._later and any(later.due_s <= now_s for later in self._later):
+            due = [later for later in self._later if later.due_s <= now_s]
+            self._later = [later for later in self._later if later.due_s > now_s]
+            for later in due:
+                later.do()
+
+    # Uploads
+
+    def collect(self) -> list[Event]:
+        """Learn what the uploads have done."""
+        events, self._events = self._events, []
+        learned = (self._learn(outcome) for outcome in self._uploads.take())
+        return [*events, *(event for event in learned if event)]
+
+    def _learn(self, outcome: UploadJob | Halt | Crash) -> Event | None:
+        if isinstance(outcome, Halt):
+            self._halted(outcome)
+        elif isinstance(outcome, Crash):
+            self._crashed_on(outcome)
+        elif outcome.ended:  # else the agent is stopping: the journal remembers
+            return self._ended(outcome)
+        return None
+
+    def _ended(self, job: UploadJob) -> Event:
+        one = self._bundle(job)
+        self._retries.works(JOURNAL)
+        self._forget_failures(one)
+        if job.stage is Stage.GIVEN_BACK:
+            return GivenBack(bundle=one, released=self._in_flight.given_back(one))
+        self._retries.works(job.header.bucket)
+        released = self._in_flight.stored(one, job)
+        self._clean_up_later(one)
+        return Stored(bundle=one, job=job, released=released)
+
+    def _halted(self, halt: Halt) -> None:
+        """A step failed: wait for what causes it."""
+        job, one = halt.job, self._bundle(halt.job)
+        if one.state is State.SEALED and job.journalled:
+            self._retries.works(JOURNAL)
+        wait_s = self._retries.failed(
+            one.name,
+            halt.cause,
+            self._monotonic_s(),
+            random.random(),  # noqa: S311 - jitter
+        )
+        if one.what and one.what != halt.what:
+            self._stats.ended(one.name, one.what)
+        trouble = Trouble.of(
+            halt.error,
+            halt.what,
+            hint=getattr(halt.error, "hint", "") or DISK_HINT,
+            tries=one.tries + 1,
+            next_try_s=wait_s,
+        )
+        self._in_flight.halted(one, job, halt.what, f"{trouble.kind}: {trouble.text}")
+        self._stats.failed(one.header.name.datatype, one.name, trouble)
+        self._say_failed(halt, trouble)
+
+    def _say_failed(self, halt: Halt, trouble: Trouble) -> None:
+        error_class = type(halt.error).__name__
+        if count := self._every_minute.due(error_class):
+            log.warning(
+                "upload.failed" if isinstance(halt.error, JostlerError) else "journal.failed",
+                what=halt.what,
+                bundle=halt.job.record.basename,
+                error_class=error_class,
+                error=trouble.text,
+                tries=trouble.tries,
+                times=count,
+                next_try_s=round(trouble.next_try_s, 1),
+                hint=trouble.hint,
+            )
+
+    def _crashed_on(self, crash: Crash) -> None:
+        """An error that nobody foresaw: this bundle is set aside for a while, and no other."""
+        one = self._bundle(crash.job)
+        self._retries.forget(one.name)
+        self._in_flight.halted(
+            one, crash.job, COMMIT, f"{type(crash.error).__name__}: {crash.error}"
+        )
+        trouble = Trouble.of(
+            crash.error, COMMIT, hint="report it", tries=one.tries, next_try_s=LATER_S
+        )
+        self._stats.failed(one.header.name.datatype, one.name, trouble)
+        self._do_later(LATER_S, lambda: self._uploads.put(crash.job))
+
+    def _bundle(self, job: UploadJob) -> InFlight:
+        one = self._in_flight.find(str(job.header.name))
+        assert one
+        return one
+
+    def _forget_failures(self, one: InFlight) -> None:
+        self._retries.forget(one.name)
+        if one.what:
+            self._stats.ended(one.name, one.what)
+        self._stats.forget(one.name)
+
+    # Clean-up
+
+    def clean_up(self, most: int) -> list[Event]:
+        """Look at `most` files of stored bundles at the most."""
+        if not self._cleanups:
+            return []
+        one, cleanup = self._cleanups[0]
+        if not cleanup.step(most):
+            return []
+        self._cleanups.popleft()
+        return [self._cleaned_up(one, cleanup.cleaned)]
+
+    def skip_file(self, error: Exception) -> None:
+        """Go on with the next file: what nobody foresaw happened with the one looked at last."""
+        _, cleanup = self._cleanups[0]
+        cleanup.skip(error)
+
+    @property
+    def cleans_up(self) -> bool:
+        """Whether files of stored bundles are in line to be looked at."""
+        return bool(self._cleanups)
+
+    def _clean_up_later(self, one: InFlight) -> None:
+        def is_mine(path: str) -> bool:
+            return self._in_flight.owner(path) is one
+
+        self._cleanups.append((one, Cleanup(one.entries, is_mine, self._spool)))
+
+    def _cleaned_up(self, one: InFlight, cleaned: Cleaned) -> CleanedUp:
+        job = one.job
+        assert job
+        first, one.counted = not one.counted, True
+        released = self._in_flight.cleaned(one, cleaned)
+        if cleaned.failed:
+            self._say_undeletable(one, cleaned)
+            self._unlink_later(one, job.record)
+        else:
+            self._unlink_tries.pop(one.name, None)
+            self._forget(job.record)
+        log.info(
+            "bundle.stored",
+            object=one.name,
+            files=one.files,
+            bytes=job.object_bytes,
+            unlinked=len(cleaned.unlinked) + len(cleaned.vanished),
+            changed=len(cleaned.changed),
+            kept=len(cleaned.kept),
+            seconds=round(self._monotonic_s() - job.started_s, 3),
+        )
+        return CleanedUp(bundle=one, job=job, first=first, cleaned=cleaned, released=released)
+
+    def _forget(self, record: Record) -> None:
+        """Remove a record from the journal; while it stays it only costs its place."""
+        try:
+            self._journal.remove(record)
+        except OSError as exc:
+            if count := self._every_minute.due("remove"):
+                log.error(
+                    "journal.failed",
+                    what="remove",
+                    error=str(exc),
+                    times=count,
+                    next_try_s=LATER_S,
+                )
+            self._do_later(LATER_S, lambda: self._forget(record))
+
+    def _unlink_later(self, one: InFlight, record: Record) -> None:
+        """Look again at files that could not be unlinked; their entries are in the journal."""
+        # If the journal has the record, nothing but its name is remembered here; it has none of
+        # a bundle that went without on a full disk, or whose record somebody removed.
+        held = self._journal.holds(record)
+        head = replace(record, attempts=(), rejections={}) if held else record
+        tries = self._unlink_tries[one.name] = self._unlink_tries.get(one.name, 0) + 1
+
+        def again() -> None:
+            try:
+                found = self._journal.read(head) if held else head
+            except (OSError, ValueError) as exc:
+                log.error("journal.failed", what="read", error=str(exc), next_try_s=LATER_S)
+                self._do_later(LATER_S, again)
+                return
+            one.taken_up(found, self._monotonic_s())
+            self._clean_up_later(one)
+
+        self._do_later(UNLINK_AGAIN.wait_s(tries, 0.0), again)
+
+    def _say_undeletable(self, one: InFlight, cleaned: Cleaned) -> None:
+        if count := self._every_minute.due("unlink"):
+            log.error(
+                "files.undeletable",
+                object=one.name,
+                files=len(cleaned.failed),
+                first=cleaned.failed[0],
+                error=cleaned.error,
+                times=count,
+                next="stored once, kept in the journal, unlinked when it becomes possible",
+                hint="same runAsUser as the service, or umask 002 there and a common fsGroup",
+            )
+
+    def _do_later(self, seconds: float, do: Callable[[], None]) -> None:
+        self._later.append(_Later(self._monotonic_s() + seconds, do))

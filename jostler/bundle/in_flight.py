@@ -1,0 +1,438 @@
+"""Bundles in flight: from a bundle's first file until its last one is unlinked or given back.
+
+**Invariant:** a path belongs to one bundle at most, the one that took it last, and which one is
+asked here and nowhere else.  A bundle has one state, and each transition is a method that refuses
+any other state:
+
+    open ── seal ──▶ sealed ── halted ──▶ journalled ── stored ──▶ stored ── cleaned ──▶ gone
+                        └──────────┴── given_back ──▶ given back
+
+One thread owns all of it; others may ask `owns`.  No disk, no clock.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from jostler.bundle.bundle import ENTRY_BYTES, Bundle, Header, OpenBundle
+from jostler.bundle.job import Stage, UploadJob
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from jostler.bundle.bundle import SealReason
+    from jostler.bundle.cleanup import Cleaned
+    from jostler.bundle.entry import Entry, FileState
+    from jostler.bundle.record import Record
+    from jostler.format.row import Rejection
+
+VANISHED_MOST = 50_000
+ASIDE_BYTES = 8
+
+
+class State(StrEnum):
+    """Where a bundle is."""
+
+    OPEN = "open"
+    """It takes rows; its files are on the disk."""
+    SEALED = "sealed"
+    """It is on its way to the journal."""
+    JOURNALLED = "journalled"
+    """It is on its way to the bucket, and the next process would go on with it."""
+    STORED = "stored"
+    """Data and index are durable; its files are to be unlinked."""
+    FOREIGN = "foreign"
+    """An earlier process left it for another bucket: it is left as it is, and so are its files."""
+    GONE = "gone"
+    """None of its files is left to unlink."""
+    GIVEN_BACK = "given back"
+    """It could not become durable; its files start afresh."""
+
+
+_ON_ITS_WAY = frozenset({State.SEALED, State.JOURNALLED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """Paths that belong to no bundle any more.
+
+    Attributes:
+        closed: that were closed while they belonged to one: as good as an event now.
+        changed: whose file is still there and not stored as it now is.
+        kept: whose file could not be stored whole and stays on the disk, with the state that it
+            was rejected in.
+    """
+
+    closed: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    kept: dict[str, FileState] = field(default_factory=dict)
+
+
+class InFlight:
+    """One bundle in flight.
+
+    Attributes:
+        header: what its rows share.
+        state: where it is.
+        opened: the rows so far, while it is open.
+        job: the work of its upload, once it is sealed; None when its files were set aside.
+        files: in it, once it is sealed.
+        row_bytes: of the uncompressed rows, once it is sealed; 0 of an earlier process's.
+        data_bytes: of the data object, as above.
+        reason: why it takes no more rows; empty of an earlier process's.
+        tries: how often a step of its upload failed.
+        what: the object, or `journal`, that the last failure was about; empty without one.
+        error: the last failure, in words.
+        counted: it was counted as stored; what comes of it later is the same bundle.
+        closed: its paths that were closed while they were its.
+    """
+
+    __slots__ = (
+        "_aside",
+        "_held_bytes",
+        "closed",
+        "counted",
+        "data_bytes",
+        "error",
+        "files",
+        "header",
+        "job",
+        "opened",
+        "reason",
+        "row_bytes",
+        "state",
+        "tries",
+        "what",
+    )
+
+    def __init__(self, header: Header, opened_s: float) -> None:
+        self.header = header
+        self.state = State.OPEN
+        self.opened: OpenBundle | None = OpenBundle(header, opened_s)
+        self.job: UploadJob | None = None
+        self.files = self.row_bytes = self.data_bytes = 0
+        self.reason = ""
+        self.tries = 0
+        self.what = ""
+        self.error = ""
+        self.counted = False
+        self.closed: set[str] = set()
+        self._held_bytes = 0
+        self._aside = array("q")
+
+    @classmethod
+    def replayed(cls, record: Record, now_s: float) -> InFlight:
+        """Go on with a bundle of an earlier process."""
+        one = cls(record.header, now_s)
+        one.opened = None
+        one.job = UploadJob.replay(record, now_s)
+        one.state = State.STORED if record.stored else State.JOURNALLED
+        one.files = len(record.paths)
+        one._held_bytes = one.job.entry_count * ENTRY_BYTES
+        return one
+
+    @classmethod
+    def foreign(cls, record: Record, now_s: float) -> InFlight:
+        """Remember which paths a bundle has that is none of this process's business."""
+        one = cls(record.header, now_s)
+        one.opened = None
+        one.state = State.FOREIGN
+        one._set_aside(record.paths)
+        return one
+
+    @property
+    def name(self) -> str:
+        """The data object's name, which no other bundle has."""
+        return str(self.header.name)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of memory that it takes."""
+        if self.opened:
+            return self.opened.held_bytes + self.opened.files * ENTRY_BYTES
+        return self._held_bytes
+
+    @property
+    def entries(self) -> Iterable[Entry]:
+        """Its files, as far as they are in memory."""
+        if self.opened:
+            return self.opened.entries
+        if self.job is None:
+            return ()
+        return (self.job.winner or self.job.record.attempts[-1]).entries
+
+    @property
+    def on_its_way(self) -> bool:
+        """Whether it is sealed and not yet stored."""
+        return self.state in _ON_ITS_WAY
+
+    @property
+    def sealed_s(self) -> float:
+        """When it was sealed, or an earlier process's was found; monotonic seconds."""
+        return self.job.started_s if self.job else 0.0
+
+    @property
+    def set_aside(self) -> int:
+        """How many of its files cannot be unlinked, and are remembered by a number each."""
+        return len(self._aside)
+
+    def owns_aside(self, number: int) -> bool:
+        """Say whether a path's number is among those of its files that cannot be unlinked."""
+        at = bisect_left(self._aside, number)
+        return at < len(self._aside) and self._aside[at] == number
+
+    # Transitions
+
+    def seal(self, reason: SealReason, now_s: float) -> Bundle:
+        """It takes no more rows: open → sealed."""
+        self._expect(State.OPEN)
+        assert self.opened
+        bundle = self.opened.seal(reason)
+        self.opened, self.state = None, State.SEALED
+        self.job = UploadJob.of(bundle, now_s)
+        self._held_bytes = bundle.held_bytes
+        self.files, self.row_bytes = len(bundle.attempt.entries), bundle.row_bytes
+        self.data_bytes, self.reason = len(bundle.data), str(reason)
+        return bundle
+
+    def halted(self, job: UploadJob, what: str, error: str) -> None:
+        """A step of its upload failed: it stays what the steps before it have made it."""
+        self._expect(State.SEALED, State.JOURNALLED)
+        self.tries += 1
+        self.what, self.error = what, error
+        self.job = job
+        self._held_bytes = len(job.data or b"") + job.entry_count * ENTRY_BYTES
+        if job.journalled:
+            self.state = State.JOURNALLED
+
+    def stored(self, job: UploadJob) -> None:
+        """Data and index are durable, and the journal says so: → stored."""
+        self._expect(State.SEALED, State.JOURNALLED)
+        assert job.stage is Stage.STORED
+        assert job.winner
+        self.job, self.state = job, State.STORED
+        self._held_bytes = len(job.winner.entries) * ENTRY_BYTES
+
+    def given_back(self) -> None:
+        """It cannot become durable any more: → given back."""
+        self._expect(State.SEALED, State.JOURNALLED)
+        self.state = State.GIVEN_BACK
+        self._held_bytes = 0
+
+    def cleaned(self, failed: Iterable[str]) -> None:
+        """Its files were looked at: stored → gone, or set aside if some cannot be unlinked.
+
+        What is set aside needs no more than a number for each path: the journal has the rest.
+        """
+        self._expect(State.STORED)
+        self._set_aside(failed)
+        self.job = None
+        if not self._aside:
+            self.state = State.GONE
+
+    def taken_up(self, record: Record, now_s: float) -> None:
+        """Its files that were set aside are looked at once more."""
+        self._expect(State.STORED)
+        self.job = UploadJob.replay(record, now_s)
+
+    def _set_aside(self, paths: Iterable[str]) -> None:
+        self._aside = array("q", sorted(map(hash, paths)))
+        self._held_bytes = len(self._aside) * ASIDE_BYTES
+
+    def _expect(self, *states: State) -> None:
+        if self.state not in states:
+            raise AssertionError(f"{self.name} is {self.state}")
+
+
+class InFlightBundles:
+    """All bundles in flight, and which of them has a path.
+
+    Attributes:
+        open_bytes: memory of open bundles.
+        sealed_bytes: memory of bundles that are sealed and not yet stored.
+    """
+
+    def __init__(self) -> None:
+        self._owners: dict[str, InFlight] = {}
+        self._bundles: dict[str, InFlight] = {}
+        self._aside: dict[str, InFlight] = {}
+        self._vanished: dict[int, bytes] = {}
+        self.open_bytes = 0
+        self._closed_bytes = 0
+        self._counted: dict[str, tuple[int, int]] = {}
+        self.sealed_bytes = 0
+
+    def __iter__(self) -> Iterator[InFlight]:
+        return iter(self._bundles.values())
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of memory that all bundles take."""
+        return self.open_bytes + self._closed_bytes
+
+    @property
+    def files(self) -> int:
+        """How many files belong to a bundle."""
+        return len(self._owners) + sum(one.set_aside for one in self._aside.values())
+
+    @property
+    def undeletable(self) -> int:
+        """How many bundles have files that cannot be unlinked."""
+        return sum(one.state is State.STORED for one in self._aside.values())
+
+    def owner(self, path: str) -> InFlight | None:
+        """Return the bundle that a path belongs to."""
+        one = self._owners.get(path)
+        if one is None and self._aside:
+            number = hash(path)
+            return next((o for o in self._aside.values() if o.owns_aside(number)), None)
+        return one
+
+    def owns(self, path: str) -> bool:
+        """Say whether a path belongs to a bundle; any thread may ask."""
+        if path in self._owners:
+            return True
+        if not self._aside:
+            return False
+        number = hash(path)
+        return any(one.owns_aside(number) for one in list(self._aside.values()))
+
+    def find(self, name: str) -> InFlight | None:
+        """Return the bundle of a name."""
+        return self._bundles.get(name)
+
+    def paths(self) -> tuple[str, ...]:
+        """Copy the paths of all bundles but those set aside: a millisecond for 100,000."""
+        return tuple(self._owners)
+
+    def has_vanished(self, path: str, digest: bytes | None = None) -> bool:
+        """Say whether a file is stored, with this content, that was gone when it was to go."""
+        if not self._vanished:
+            return False
+        stored = self._vanished.get(hash(path))
+        return stored is not None and digest in {None, stored}
+
+    # What happens to bundles
+
+    def add(self, one: InFlight, entry: Entry, row: bytes, rejection: Rejection | None) -> None:
+        """Put a file's row into an open bundle; the path is the bundle's from now on."""
+        opened = one.opened
+        assert opened
+        before = opened.held_bytes if opened.files else 0
+        opened.add(entry, row, rejection)
+        if opened.files == 1:
+            self._bundles[one.name] = one
+        self._owners[entry.path] = one
+        self.open_bytes += opened.held_bytes - before + ENTRY_BYTES
+
+    def seal(self, one: InFlight, reason: SealReason, now_s: float) -> Bundle:
+        """Close an open bundle."""
+        self.open_bytes -= one.held_bytes
+        bundle = one.seal(reason, now_s)
+        self._recount(one)
+        return bundle
+
+    def replay(self, record: Record, now_s: float) -> InFlight:
+        """Go on with a bundle of an earlier process; given the oldest first.
+
+        A path that two of them have belongs to the later one: the earlier one's file was given
+        back then, before its record was forgotten.
+        """
+        one = InFlight.replayed(record, now_s)
+        self._bundles[one.name] = one
+        for path in record.paths:
+            self._owners[path] = one
+        self._recount(one)
+        return one
+
+    def leave(self, record: Record, now_s: float) -> None:
+        """Leave a bundle of an earlier process as it is: its files are not taken either."""
+        one = InFlight.foreign(record, now_s)
+        self._bundles[one.name] = self._aside[one.name] = one
+        self._recount(one)
+
+    def halted(self, one: InFlight, job: UploadJob, what: str, error: str) -> None:
+        """Learn that a step of a bundle's upload failed."""
+        one.halted(job, what, error)
+        self._recount(one)
+
+    def stored(self, one: InFlight, job: UploadJob) -> Released:
+        """Learn that a bundle is durable; files that it does not hold are given back."""
+        one.stored(job)
+        self._recount(one)
+        return self._release(one, changed=self._owned_by(one, job.left))
+
+    def given_back(self, one: InFlight) -> Released:
+        """Learn that a bundle cannot become durable; all its files are given back."""
+        paths = one.job.record.paths if one.job else set()
+        one.given_back()
+        released = self._release(one, changed=self._owned_by(one, paths))
+        self._forget(one)
+        return released
+
+    def cleaned(self, one: InFlight, cleaned: Cleaned) -> Released:
+        """Learn what became of the files of a stored bundle."""
+        for path, digest in cleaned.vanished.items():
+            self._remember_vanished(path, digest)
+        released = self._release(
+            one,
+            gone=[*cleaned.unlinked, *cleaned.vanished],
+            changed=cleaned.changed,
+            kept=cleaned.kept,
+        )
+        one.cleaned(cleaned.failed)
+        for path in cleaned.failed:
+            self._owners.pop(path, None)
+        if one.state is State.GONE:
+            self._forget(one)
+        else:
+            self._aside[one.name] = one
+            self._recount(one)
+        return released
+
+    def _owned_by(self, one: InFlight, paths: Iterable[str]) -> list[str]:
+        return [path for path in paths if self._owners.get(path) is one]
+
+    def _release(
+        self,
+        one: InFlight,
+        *,
+        gone: Collection[str] = (),
+        changed: Collection[str] = (),
+        kept: dict[str, FileState] | None = None,
+    ) -> Released:
+        """Let paths belong to nobody, so that what lies there can be taken."""
+        kept = kept or {}
+        for path in chain(gone, changed, kept):
+            self._owners.pop(path, None)
+        closed = []
+        if one.closed:
+            closed = [path for path in chain(gone, changed, kept) if path in one.closed]
+            one.closed.difference_update(closed)
+        return Released(closed=closed, changed=list(changed), kept=kept)
+
+    def _forget(self, one: InFlight) -> None:
+        self._bundles.pop(one.name, None)
+        self._aside.pop(one.name, None)
+        self._recount(one)
+        del self._counted[one.name]
+
+    def _recount(self, one: InFlight) -> None:
+        """Count anew what a bundle that is not open holds."""
+        before, sealed_before = self._counted.pop(one.name, (0, 0))
+        held = one.held_bytes if one.name in self._bundles else 0
+        sealed = held if one.on_its_way else 0
+        self._closed_bytes += held - before
+        self.sealed_bytes += sealed - sealed_before
+        self._counted[one.name] = held, sealed
+
+    def _remember_vanished(self, path: str, digest: bytes) -> None:
+        """Remember a stored file whose path was gone: its directory may be moved back."""
+        while len(self._vanished) >= VANISHED_MOST:
+            del self._vanished[next(iter(self._vanished))]
+        self._vanished[hash(path)] = digest

@@ -1,0 +1,190 @@
+"""The job of making one bundle durable, and how far it has come.
+
+**Invariant:** a job never changes: each step of the commit returns the next one, and a step that
+failed can be repeated on the same job, by this process or, from the journal, by the next.
+
+Pure: no disk, no bucket, no clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from jostler.bundle.record import Record
+
+if TYPE_CHECKING:
+    from jostler.bundle.bundle import Attempt, Bundle, Header
+
+JOURNAL = "journal"
+"""The cause of failures that the state directory's disk has, and a bucket has not."""
+
+
+class Stage(Enum):
+    """What has been done."""
+
+    SEALED = "sealed"
+    """The record is not in the journal, or not as it now is."""
+    JOURNALLED = "journalled"
+    """The record is on disk; the data object may be asked for."""
+    TAKEN = "taken"
+    """The data object's name holds something; it may be what an earlier try stored."""
+    UPLOADED = "uploaded"
+    """The data object is durable."""
+    INDEXED = "indexed"
+    """The index object is durable too."""
+    STORED = "stored"
+    """The journal says so: the files can be unlinked."""
+    LOST = "lost"
+    """The data object can no more become this bundle's; the record is still in the journal."""
+    GIVEN_BACK = "given back"
+    """The record is gone; the files start afresh."""
+
+
+ENDED = frozenset({Stage.STORED, Stage.GIVEN_BACK})
+_UNJOURNALLED = frozenset({Stage.SEALED, Stage.GIVEN_BACK})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadJob:
+    """One bundle on its way to the bucket.
+
+    Attributes:
+        record: what the journal says, or is to say.
+        stage: what has been done.
+        data: the data object's bytes; None when they must be made again from the files.
+        remade: the bytes were made again after a crash, and can be once more.
+        winner: the attempt whose data object is durable, from `UPLOADED` on.
+        left: paths that `winner` does not hold, though another attempt did.
+        started_s: monotonic seconds when the first step began.
+        object_bytes: size of the data object, 0 when this process did not send it.
+        index_bytes: size of the index object, 0 when this process did not send it.
+        upload_s: seconds that the request took which stored the data object; 0 as above.
+    """
+
+    record: Record
+    stage: Stage
+    data: bytes | None
+    started_s: float
+    remade: bool = False
+    winner: Attempt | None = None
+    left: frozenset[str] = frozenset()
+    object_bytes: int = 0
+    index_bytes: int = 0
+    upload_s: float = 0.0
+
+    @classmethod
+    def of(cls, bundle: Bundle, started_s: float) -> UploadJob:
+        """Make the job of a bundle that was just sealed."""
+        record = Record.of(bundle)
+        return cls(record=record, stage=Stage.SEALED, data=bundle.data, started_s=started_s)
+
+    @classmethod
+    def replay(cls, record: Record, started_s: float) -> UploadJob:
+        """Make the job of a bundle that an earlier process left in the journal."""
+        if record.stored:
+            (winner,) = record.attempts
+            return cls(
+                record=record, stage=Stage.STORED, data=None, started_s=started_s, winner=winner
+            )
+        return cls(record=record, stage=Stage.JOURNALLED, data=None, started_s=started_s)
+
+    @property
+    def header(self) -> Header:
+        """What the bundle's rows share."""
+        return self.record.header
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is left to do for the commit."""
+        return self.stage in ENDED
+
+    @property
+    def entry_count(self) -> int:
+        """How many files the record remembers, those of all attempts."""
+        return sum(len(attempt.entries) for attempt in self.record.attempts)
+
+    @property
+    def journalled(self) -> bool:
+        """Whether the journal has a record of the bundle."""
+        return self.stage not in _UNJOURNALLED or self.remade
+
+    def written(self) -> UploadJob:
+        """The record is in the journal."""
+        return replace(self, stage=Stage.JOURNALLED)
+
+    def made_again(self, bundle: Bundle) -> UploadJob:
+        """The data object's bytes were made again from the files that are still the same."""
+        job = replace(self, data=bundle.data, remade=True)
+        if bundle.attempt.upload_id in {attempt.upload_id for attempt in self.record.attempts}:
+            return job
+        record = self.record.with_attempt(bundle.attempt)
+        return replace(job, record=record, stage=Stage.SEALED)
+
+    def uploaded(
+        self, winner: Attempt, *, object_bytes: int = 0, upload_s: float = 0.0
+    ) -> UploadJob:
+        """The data object is durable, with the bytes of `winner`."""
+        return replace(
+            self,
+            stage=Stage.UPLOADED,
+            data=None,
+            winner=winner,
+            left=frozenset(self.record.paths.difference(winner.entries.paths)),
+            object_bytes=object_bytes,
+            upload_s=upload_s,
+        )
+
+    def taken(self) -> UploadJob:
+        """The data object's name holds other bytes than those that were to be stored."""
+        return replace(self, stage=Stage.TAKEN)
+
+    def found(self, upload_id: str | None) -> UploadJob:
+        """The data object's name holds the bytes of this upload id: ours, or another's."""
+        for attempt in self.record.attempts:
+            if attempt.upload_id == upload_id:
+                return self.uploaded(attempt)
+        return self.lost()
+
+    def indexed(self, index_bytes: int) -> UploadJob:
+        """The index object is durable."""
+        return replace(self, stage=Stage.INDEXED, index_bytes=index_bytes)
+
+    def stored(self, record: Record) -> UploadJob:
+        """The journal says that data and index are durable, in this record."""
+        return replace(self, record=record, stage=Stage.STORED)
+
+    def lost(self) -> UploadJob:
+        """The data object can no more become this bundle's."""
+        return replace(self, stage=Stage.LOST, data=None)
+
+    def given_back(self) -> UploadJob:
+        """The journal has forgotten the record."""
+        return replace(self, stage=Stage.GIVEN_BACK)
+
+    def parked(self) -> UploadJob:
+        """The job as it waits for its next try: bytes that the files can give again are dropped.
+
+        Else each of many replayed bundles would hold its bytes for as long as the bucket fails,
+        and nobody counts these.
+        """
+        return replace(self, data=None) if self.remade else self
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """A step failed; the job is to be tried again from here.
+
+    Attributes:
+        job: as far as it came.
+        what: the object that was to be stored or asked for, or `journal`.
+        error: what was raised.
+        cause: what fails: `journal`, the bucket's URL, or the bundle's own name when no other
+            bundle can have the same failure.
+    """
+
+    job: UploadJob
+    what: str
+    error: Exception
+    cause: str

@@ -1,0 +1,350 @@
+"""A whole agent in one thread, on a disk and a bucket that fail when they are told to."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections import Counter, deque
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from jostler.agent.ages import Ages
+from jostler.agent.intake import Intake, Rules
+from jostler.agent.left import LeftFiles
+from jostler.agent.loop import Loop
+from jostler.agent.taking import Taking
+from jostler.agent.tally import Tally
+from jostler.bundle import (
+    Archiver,
+    Commit,
+    Confined,
+    Delivery,
+    Halt,
+    InFlightBundles,
+    Journal,
+    Limits,
+    OpenBundles,
+    Stamp,
+    UploadJob,
+    UploadStats,
+)
+from jostler.config import BadFiles
+from jostler.errors import ConflictError, TransientError
+from jostler.schema import json_object_flaw
+from jostler.storage import upload_id
+from jostler.watchdir import Arrival, How
+from tests.unit.bundle.parts import PLACE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from jostler.bundle import Crash
+    from jostler.config import Config
+    from jostler.storage import Storage
+
+BUCKET = "gs://bkt"
+MAX_BYTES = 600
+MAX_AGE_S = 10.0
+MEMORY_MAX = 20_000
+NUMBER_RE = re.compile(rb"-(\d+)-")
+
+
+def content_of(number: int, *, good: bool = True) -> bytes:
+    """Make a file that has its number in it."""
+    return b'{"UUID":"-%d-"}' % number if good else b'["-%d-"' % number
+
+
+def number_in(content: bytes) -> int:
+    """Return the number that a file has in it."""
+    found = NUMBER_RE.search(content)
+    assert found
+    return int(found[1])
+
+
+class Bucket:
+    """Objects in memory.
+
+    Attributes:
+        requests: so many were made.
+        faults: what happens to a request of a number: `down`, it is not answered; `lost`, it is
+            carried out and its reply lost; `index1` or `data`, if it is to make such an object,
+            the object is found there with other bytes.
+        foreign: names of these objects.
+    """
+
+    url = BUCKET
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.requests = 0
+        self.faults: dict[int, str] = {}
+        self.foreign: set[str] = set()
+
+    def put_new(self, name: str, data: bytes, _metadata: Mapping[str, str]) -> None:
+        fault = self._fault()
+        if fault in {"index1", "data"} and f"-{fault}." in name and name not in self.objects:
+            self.objects[name] = b"another's"
+            self.foreign.add(name)
+        if self.objects.setdefault(name, data) != data:
+            raise ConflictError(f"{name} holds other bytes")
+        if fault == "lost":
+            raise TransientError("the reply was lost")
+
+    def upload_id(self, name: str) -> str | None:
+        self._fault()
+        data = self.objects.get(name)
+        return None if data is None else upload_id(data)
+
+    def remove_foreign(self) -> None:
+        for name in self.foreign:
+            del self.objects[name]
+        self.foreign.clear()
+
+    def _fault(self) -> str:
+        fault = self.faults.pop(self.requests, "")
+        self.requests += 1
+        if fault == "down":
+            raise TransientError("the bucket is down")
+        return fault
+
+    def without_index(self) -> list[str]:
+        """Return the data objects that have no index object."""
+        return [name for name in self._ours() if not self._has_index(name)]
+
+    def _ours(self) -> list[str]:
+        return [n for n in self.objects if "-data.jsonl.gz" in n and n not in self.foreign]
+
+    def _has_index(self, name: str) -> bool:
+        index = re.sub(r"/exp/[^/]+/", "/exp/index1/", name).replace("-data.", "-index1.")
+        return index in self.objects and index not in self.foreign
+
+    def stored(self) -> Counter[int]:
+        """Count the files whose row is durable, and whose index is too."""
+        found: Counter[int] = Counter()
+        for name in filter(self._has_index, self._ours()):
+            found.update(map(_number_of_row, gzip.decompress(self.objects[name]).splitlines()))
+        return found
+
+
+def _number_of_row(line: bytes) -> int:
+    raw = json.loads(line)["raw"]
+    return number_in(base64.b64decode(raw["Content"]) if "Content" in raw else raw["UUID"].encode())
+
+
+class Disk:
+    """What the kernel does, and refuses, in the spool and the state directory.
+
+    Attributes:
+        undeletable: names of files that may not be unlinked.
+        syncs: so many fsync(2) were made.
+        failing_syncs: those of these numbers fail.
+        violations: files that were unlinked and not durable.
+    """
+
+    def __init__(self, bucket: Bucket, patch: pytest.MonkeyPatch) -> None:
+        self._bucket = bucket
+        self._unlink = os.unlink
+        self.undeletable: set[str] = set()
+        self.syncs = 0
+        self.failing_syncs: set[int] = set()
+        self.violations: list[str] = []
+        patch.setattr(os, "unlink", self.unlink)
+        patch.setattr(os, "fsync", self.fsync)
+
+    def unlink(self, path: str, *, dir_fd: int | None = None) -> None:
+        if dir_fd is not None:
+            if path in self.undeletable:
+                raise PermissionError(13, "Permission denied", path)
+            fd = os.open(path, os.O_RDONLY, dir_fd=dir_fd)
+            content = os.read(fd, 1000)
+            os.close(fd)
+            if not self._bucket.stored()[number_in(content)]:
+                self.violations.append(f"{path} was unlinked with {content!r}, which is not stored")
+        self._unlink(path, dir_fd=dir_fd)
+
+    def fsync(self, _fd: int) -> None:
+        self.syncs += 1
+        if self.syncs - 1 in self.failing_syncs:
+            raise OSError(28, "No space left on device")
+
+
+class Clock:
+    """Seconds that pass when they are told to; `step_s` of them with each look."""
+
+    def __init__(self) -> None:
+        self.s = 1000.0
+        self.step_s = 0.0
+
+    def monotonic_s(self) -> float:
+        self.s += self.step_s
+        return self.s
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, 2, tzinfo=UTC) + timedelta(seconds=self.s)
+
+
+class StepUploads:
+    """Carries out jobs as far as it is told to, instead of threads."""
+
+    def __init__(self, commit: Commit) -> None:
+        self._commit = commit
+        self.jobs: deque[UploadJob] = deque()
+        self._outcomes: list[UploadJob | Halt | Crash] = []
+
+    @property
+    def pending(self) -> int:
+        return len(self.jobs) + len(self._outcomes)
+
+    def put(self, job: UploadJob) -> None:
+        self.jobs.append(job)
+
+    def take(self) -> list[UploadJob | Halt | Crash]:
+        outcomes, self._outcomes = self._outcomes, []
+        return outcomes
+
+    def carry(self, steps: int) -> None:
+        """Do some steps of the oldest job."""
+        if not self.jobs:
+            return
+        left = steps
+
+        def stopped() -> bool:
+            nonlocal left
+            left -= 1
+            return left < 0
+
+        done = self._commit.advance(self.jobs.popleft(), stopped)
+        if isinstance(done, Halt) or done.ended:
+            self._outcomes.append(done)
+        else:
+            self.jobs.appendleft(done)
+
+
+class World:
+    """A spool, a bucket and an agent that can die."""
+
+    def __init__(self) -> None:
+        self.root = Path(tempfile.mkdtemp(prefix="jostler-model-"))
+        self.spool = self.root / "spool"
+        self.spool.mkdir()
+        self._patch = pytest.MonkeyPatch()
+        self.bucket = Bucket()
+        self.disk = Disk(self.bucket, self._patch)
+        self.clock = Clock()
+        self.start()
+
+    def close(self) -> None:
+        self._patch.undo()
+        shutil.rmtree(self.root)
+
+    def start(self) -> None:
+        """Start an agent; one that there was has died."""
+        self.in_flight = InFlightBundles()
+        self.journal = Journal(self.root / "state")
+        lock = self.journal.open()
+        assert lock
+        lock.close()
+        files, stats = Confined(str(self.spool)), UploadStats()
+        commit = Commit(lambda _: cast("Storage", self.bucket), self.journal, files, stats)
+        self.uploads = StepUploads(commit)
+        self.delivery = Delivery(
+            self.in_flight,
+            self.uploads,
+            self.journal,
+            files,
+            stats,
+            monotonic_s=self.clock.monotonic_s,
+        )
+        stamp = Stamp(
+            bucket=BUCKET,
+            place=PLACE,
+            node="node1",
+            archiver=Archiver(version="jostler@1", commit="abc"),
+            level=0,
+        )
+        self.open_bundles = OpenBundles(
+            stamp,
+            Limits(max_bytes=MAX_BYTES, max_age_s=MAX_AGE_S),
+            self.in_flight,
+            memory_max=MEMORY_MAX,
+            sealed=lambda one, _: self.delivery.start(one),
+            monotonic_s=self.clock.monotonic_s,
+            now=self.clock.now,
+        )
+        self.left = LeftFiles(Ages(0.0, 0.0), self.root / "state" / "kept")
+        rules = Rules(judges={"foo1": json_object_flaw}, max_bytes=MAX_BYTES, read_tries=1)
+        intake = Intake(rules, files, self.in_flight, self.left)
+        self.tally = Tally()
+        self.arrived: deque[Arrival] = deque()
+        nothing = SimpleNamespace(
+            stored=lambda _: None,
+            met=lambda _: None,
+            ask_due=lambda *_: None,
+            keep=lambda _: None,
+        )
+        self.loop = Loop(
+            cast("Config", SimpleNamespace(bucket=BUCKET, spool=self.spool)),
+            cast("Any", SimpleNamespace(take=self._take, scanning=False)),
+            taking=Taking(
+                intake,
+                self.open_bundles,
+                self.left,
+                self.tally,
+                spool=files,
+                bad_files=BadFiles.UPLOAD,
+            ),
+            left=self.left,
+            open_bundles=self.open_bundles,
+            delivery=self.delivery,
+            directories=cast("Any", nothing),
+            rescans=cast("Any", nothing),
+            reporter=cast("Any", nothing),
+            tally=self.tally,
+        )
+        for record in self.journal.load()[0]:
+            self.delivery.replay(record)
+
+    def _take(self, most: int) -> list[Arrival]:
+        taken = [self.arrived.popleft() for _ in range(min(most, len(self.arrived)))]
+        # A file is reported only while it is there.
+        return [arrival for arrival in taken if os.path.lexists(arrival.path)]
+
+    # What services do
+
+    def write(self, path: str, content: bytes, *, rename: bool, announced: bool) -> None:
+        target = self.spool / path
+        with suppress(FileExistsError):
+            target.parent.mkdir(parents=True, exist_ok=True)
+        if target.is_symlink() or target.is_dir():
+            return
+        written = target.with_name(".part") if rename else target
+        written.write_bytes(content)
+        if rename:
+            written.rename(target)
+        if announced:
+            self.arrived.append(Arrival(str(target), How.EVENT))
+
+    def files(self) -> Iterator[Path]:
+        for path in sorted(self.spool.rglob("*.json")):
+            if path.is_file() and not path.is_symlink():
+                yield path
+
+    def scan(self) -> None:
+        self.arrived.extend(Arrival(str(path), How.SCAN) for path in self.files())
+
+    def run(self, rounds: int) -> None:
+        """Let everything happen that can, and time pass."""
+        for _ in range(rounds):
+            while self.loop.step() | bool(self.uploads.jobs):
+                self.uploads.carry(20)
+            self.clock.s += 60.0
