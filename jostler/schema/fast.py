@@ -94,12 +94,12 @@ class FastJudge:
         self._small = self._size.small
 
     def accepts(self, document: bytes) -> bool:
-        """Say that a load job would take the row; False says nothing.
+        """Return True if a load job would take the row; False means undecided.
 
-        A decoder keeps the last of duplicate keys and says nothing, so the row is written again:
-        the same bytes prove that none was dropped.  Failing that (white space, another order of
-        keys, other spellings of numbers) colons are counted: each key has one, text keeps its own,
-        and nothing else holds any, so a pair dropped lowers the count and nothing raises it.
+        A decoder silently keeps the last of duplicate keys, so the row is encoded again: equal
+        bytes prove that no pair was dropped.  If they differ (white space, another order of keys,
+        other spellings of numbers), colons are counted: each key has one, text keeps its own, and
+        nothing else holds any, so a dropped pair lowers the count and nothing raises it.
         """
         if len(document) > self._small and not self._size.fits(document):
             return False
@@ -115,12 +115,12 @@ class FastJudge:
         return again == document or again.count(b":") == document.count(b":")
 
     def accepts_lines(self, documents: bytes) -> bool:
-        """Say that a load job would take each line as a row; False says nothing of any.
+        """Return True if a load job would take each line as a row; False means undecided.
 
-        The same as `accepts` for each line, in two calls instead of two for each.  The decoder
-        takes line feeds for white space, so where the bytes differ it must be shown that each line
-        holds one object.  If all line feeds but the last stand between `}` and `{`, where nothing
-        can go on, no object goes over the end of a line; and there are as many as lines.
+        The same as `accepts` for each line, in two calls instead of two for each.  To the decoder a
+        line feed is white space, so if the bytes differ it must be shown that each line holds one
+        object: all line feeds but the last stand between `}` and `{`, where no object can go on,
+        and there are as many objects as lines.
         """
         if self._has_json:  # their depth is that of one document
             return False

@@ -1,6 +1,6 @@
-"""Whether a document is good: asked of the fast judge first, then of the exact one.
+"""Decide whether a document is good: ask the fast judge first, then the exact one.
 
-**Invariant:** the answer is the exact judge's, whoever gives it.
+**Invariant:** the answer is always the one that the exact judge gives.
 
 Pure.
 """
@@ -32,8 +32,8 @@ class Judge:
     they are null (see `nulls`).  A judge is built in milliseconds, pickles as its columns, and may
     serve any number of threads.
 
-    Case of names makes no difference to the answer but to the time: keys spelled as the columns
-    are need no slow judge.  For rows that all say `Raw`, give columns that say `Raw`.
+    The case of names changes the time, not the answer: keys that are spelled as the columns are
+    need no slow judge.  For rows that all say `Raw`, give columns that say `Raw`.
     """
 
     __slots__ = ("_accepts", "_fast", "_nulls", "_slow", "fields")
@@ -61,9 +61,9 @@ class Judge:
         return found
 
     def all_good(self, documents: bytes) -> bool:
-        """Say that each line is a good document; False says nothing, and `flaw` must be asked.
+        """Return True if each line is a good document; False decides nothing, so ask `flaw`.
 
-        For some tens of KiB of lines this takes three quarters of the time of asking for each.
+        For some tens of KiB of lines this takes three quarters of the time of asking line by line.
 
         Args:
             documents: JSON Lines, each with its line feed.
@@ -75,9 +75,10 @@ class Judge:
         return room and b"null" in document
 
     def _learn(self, document: bytes) -> None:
-        """Let the fast judge take the unknown nulls of a good document from now on.
+        """Let the fast judge accept the unknown nulls of a good document from now on.
 
-        A document with more of them than there is room for teaches nothing: its keys are made up.
+        Nothing is learned from a document with more of them than there is room for: its keys are
+        made up.
         """
         room = NULLS_MAX - len(self._nulls)
         found = spelled_apart(unknown_nulls(self.fields, document, most=room), self._nulls)

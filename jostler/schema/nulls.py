@@ -1,11 +1,11 @@
-"""Members that no column knows and whose value is null: they say nothing, so they are let pass.
+"""Unknown members whose value is null: they carry no data, so they are accepted.
 
 A load job refuses them unless `ignoreUnknownValues` is set, and producers write them all the same:
 every NDT7 result of M-Lab has `"ClientMeasurements": null`, which its table has never had.  With
 that option set a load job drops whatever is unknown, so everything unknown that is *not* null must
 have been refused before, and is.
 
-**Invariant:** what is learned here only saves time; the answer stays the exact judge's.  Pure.
+**Invariant:** what is learned here saves time and changes no answer.  Pure.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def _records(value: Value) -> Iterator[Object]:
 def with_nulls(fields: Fields, nulls: Mapping[Path, str]) -> Fields:
     """Return the columns with one of type NULL at each path.
 
-    It stands where the documents have it: then the judge writes a row with the same bytes as it
-    read, which is the fastest way to see that no key was there twice.
+    The column stands where the documents have the member: then the fast judge writes a row with the
+    same bytes as it read, and equal bytes are the fastest proof that no key came twice.
     """
     columns = [
         replace(field, fields=with_nulls(field.fields, _below(nulls, field.name)))

@@ -1,7 +1,7 @@
 """The exact judge: would BigQuery load this object as a row, and if not, what is wrong with it?
 
-**Invariant:** its word is final; the fast judge accepts nothing that this one refuses.  The answer
-is the first flaw in the order of the document; what is missing from an object comes last.
+**Invariant:** this judge decides; the fast judge accepts nothing that this one refuses.  The answer
+is the first flaw in the order of the document; fields missing from an object come last.
 
 Pure; no input makes it raise.  Time is proportional to the length of the document; memory too, and
 for a large document little more than its text (see `stream`).
