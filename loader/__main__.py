@@ -23,6 +23,23 @@ OK, SOME_FAILED, WRONG_USE = 0, 1, 2
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the loader; return its exit status."""
     try:
+        return _run(argv)
+    except BrokenPipeError:  # the reader of the output, such as head, has seen enough
+        return SOME_FAILED
+    finally:
+        _flush()
+
+
+def _flush() -> None:
+    """Write out what is left; drop what nobody takes, before the interpreter complains of it."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
         options = parse(
             sys.argv[1:] if argv is None else argv, os.environ, datetime.now(UTC).date()
         )

@@ -348,7 +348,12 @@ def test_an_agent_whose_output_nobody_takes_does_its_work(tmp_path: Path, closed
     os.close(reader)
     try:
         done = subprocess.run(
-            [*argv, "-verbose"], stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+            [*argv, "-verbose"],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": ""},
         )
     finally:
         os.close(writer)

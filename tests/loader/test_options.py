@@ -136,6 +136,21 @@ def test_help_and_mistakes_come_without_spark_or_bigquery(argv: list[str]) -> No
     assert ran.returncode == 0
 
 
+def test_output_that_nobody_takes_gives_no_trace() -> None:
+    """As of `jostler-load --help | head -1`."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "loader", "--help"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        check=False,
+        env={**os.environ, "PYTHONUNBUFFERED": ""},  # what is left at the end is the trouble
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_periods_lie_side_by_side() -> None:
     """What one window no longer sees, the next does."""
     daily, monthly, annually = (of_period(p, TODAY) for p in list(Period)[:3])
