@@ -256,6 +256,16 @@ def _column(item: exp.Expr) -> Json:
     return api
 
 
+def typed_column(name: str, data_type: exp.DataType) -> Field:
+    """Return the column of a type that is written in SQL.
+
+    Raises:
+        ApiError: there is no such type here.
+    """
+    (found,) = columns_of.from_api({"fields": [{"name": name, **_typed(data_type)}]})
+    return found
+
+
 def _typed(data_type: exp.DataType) -> Json:
     kind = kind_of(data_type)
     if kind.startswith("ARRAY"):

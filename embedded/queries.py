@@ -2,7 +2,7 @@
 
 **Invariant:** a statement that changes something is one transaction with its job's record.
 
-It refuses legacy SQL, scripts and sessions.
+It refuses legacy SQL and sessions.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from embedded.fields import to_api
 from embedded.landing import Landing
 from embedded.names import JobRef, dataset_ref, destination
 from embedded.parameters import parameters_of
-from embedded.results import DATASET, columns
+from embedded.results import DATASET, columns, written
+from embedded.scripts import Script
 from embedded.statements import execute
-from embedded.translate import Context, translate
+from embedded.translate import Context, parsed_all, translate
 from embedded.wire import Call, Json, Reply
 
 if TYPE_CHECKING:
     import duckdb
+    from sqlglot import exp
 
     from embedded.jobs import Effect, Job, Jobs
     from embedded.results import Results
@@ -78,6 +80,9 @@ class Queries:
             ApiError: it is none.
         """
         context = _context(project, config["query"])
+        if len(parsed_all(str(config["query"]["query"]))) > 1:
+            seen: Json = {"statementType": "SCRIPT", "totalBytesProcessed": "0"}
+            return {"totalBytesProcessed": "0", "query": seen}
         with self._store.reading() as cursor:
             statement = translate(cursor, str(config["query"]["query"]), context)
             statistics: Json = {"statementType": statement.kind, "totalBytesProcessed": "0"}
@@ -90,6 +95,9 @@ class Queries:
         query = job.config["query"]
         context = _context(job.ref.project, query)
         sql = str(query["query"])
+        trees = parsed_all(sql)
+        if len(trees) > 1:
+            return self._run_script(job, trees, context)
         with self._store.reading() as cursor:
             statement = translate(cursor, sql, context)
             if statement.kind == "SELECT" and "destinationTable" not in query:
@@ -105,6 +113,39 @@ class Queries:
             if statement.kind == "SELECT":
                 return self._land(cursor, job, statement.sql)
             return _statistics(statement.kind, execute(cursor, statement, context))
+
+        return effect
+
+    def _run_script(self, job: Job, trees: list[exp.Expr], context: Context) -> Effect:
+        """Run several statements; the last SELECT's rows are the job's."""
+        query = job.config["query"]
+        if "destinationTable" in query:
+            raise invalid("configuration.query.destinationTable cannot be set for scripts")
+
+        def effect(cursor: duckdb.DuckDBPyConnection) -> Json:
+            script = Script(cursor, context)
+            path = self._store.staging / f"script-{uuid.uuid4().hex}.parquet"
+            found: Json = {"numChildJobs": str(len(trees))}
+            shown = ""
+            for tree in trees:
+                job.check()
+                statement = script.take(tree)
+                if statement is None:
+                    continue
+                if statement.kind == "SELECT":
+                    shown = written(cursor, statement.sql, path)
+                else:
+                    execute(cursor, statement, script.context)
+            statistics = _statistics("SCRIPT", {})
+            if shown:
+                with self._store.reading() as other:
+                    fields, total = self._results.keep(other, job.ref, shown)
+                path.unlink()
+                query["destinationTable"] = {
+                    "projectId": job.ref.project, "datasetId": DATASET, "tableId": str(job.ref),
+                }  # fmt: skip
+                statistics["query"] |= {"schema": to_api(fields), "rows": total}
+            return {**statistics, **found}
 
         return effect
 

@@ -13,11 +13,13 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from embedded.columns import quoted, result_field, stored_type
+from embedded.columns import literal, quoted, result_field, stored_type
 from embedded.errors import invalid, not_found
 from embedded.fields import to_api
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import duckdb
 
     from embedded.fields import Field
@@ -103,6 +105,32 @@ def columns(cursor: duckdb.DuckDBPyConnection, sql: str) -> tuple[Field, ...]:
             f"Found duplicate(s): {', '.join(twice)}"
         )
     return tuple(result_field(name, kind) for name, kind in named)
+
+
+def written(cursor: duckdb.DuckDBPyConnection, sql: str, path: Path) -> str:
+    """Write the rows of a SELECT into a file, from which another connection reads them.
+
+    Args:
+        cursor: the connection whose changes the SELECT sees; it may write to one database only.
+        sql: the SELECT.
+        path: the file, which is replaced.
+
+    Returns:
+        a SELECT of the same columns and rows.
+    """
+    fields = columns(cursor, sql)
+    names = [f"c{place}" for place, _ in enumerate(fields)]
+    typed = ", ".join(
+        f"CAST({name} AS {stored_type(field)}) AS {name}"
+        for name, field in zip(names, fields, strict=True)
+    )
+    rows = f"SELECT {typed} FROM ({sql}) AS _({', '.join(names)})"  # noqa: S608 - ours
+    cursor.execute(f"COPY ({rows}) TO {literal(str(path))} (FORMAT parquet)")
+    read = ", ".join(
+        f"CAST({name} AS {stored_type(field)}) AS {quoted(field.name)}"
+        for name, field in zip(names, fields, strict=True)
+    )
+    return f"SELECT {read} FROM read_parquet({literal(str(path))})"  # noqa: S608 - ours
 
 
 def shape(cursor: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, Any]]:

@@ -58,12 +58,14 @@ class Context:
     Args:
         project: the project of names without one.
         dataset: the dataset of names without one, if the query has a default.
-        parameters: DuckDB expressions by name or place.
+        parameters: DuckDB expressions by name or place; a variable's after `_variable_`.
+        variables: the variables of the script, in lower case.
     """
 
     project: str
     dataset: DatasetRef | None = None
     parameters: dict[str, str] = field(default_factory=dict)
+    variables: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,8 @@ def translated(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, context: Conte
         tree.set("tables", None)
     resolver = _Resolver(cursor, context)
     tree = resolver.resolved(tree, 0)
+    if context.variables:
+        _substitute(tree, context.variables, resolver.columns())
     require_filters(tree, resolver.tables)
     settle_aliases(tree)
     if kind == "SELECT":
@@ -115,6 +119,23 @@ def translated(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, context: Conte
         resolver.place(table)
     text = _duckdb(tree, context.parameters, resolver.columns())
     return Statement(kind, text, tree, target)
+
+
+def _substitute(tree: exp.Expr, variables: frozenset[str], known: list[Field]) -> None:
+    """Put variables where a name is no column: columns come first ("Variables")."""
+    taken = {column.name.lower() for column in known}
+    taken |= {node.alias.lower() for node in tree.find_all(exp.Alias)}
+    taken |= {name.name.lower() for node in tree.find_all(exp.TableAlias) for name in node.columns}
+    taken |= {node.name.lower() for node in tree.find_all(exp.TableAlias) if node.this}
+    taken |= {node.this.name.lower() for node in tree.find_all(exp.PropertyEQ)}
+    taken |= {sub.name.lower() for column in known for sub in column.fields}
+    for column in list(tree.find_all(exp.Column)):
+        name = column.parts[0].name.lower()
+        if name not in variables or name in taken:
+            continue
+        if len(column.parts) > 1:
+            raise unsupported(f"A field of the variable {name}")
+        column.replace(exp.Parameter(this=exp.var(f"_variable_{name}")))
 
 
 def _duckdb(tree: exp.Expr, parameters: dict[str, str], known: list[Field]) -> str:
@@ -147,8 +168,20 @@ def parsed(sql: str) -> exp.Expr:
     Raises:
         ApiError: it is none, or SQLGlot does not understand it.
     """
+    trees = parsed_all(sql)
+    if len(trees) != 1:
+        raise unsupported("Several statements in this place" if trees else "An empty query")
+    return trees[0]
+
+
+def parsed_all(sql: str) -> list[exp.Expr]:
+    """Parse the statements of a script, which may be a single one.
+
+    Raises:
+        ApiError: SQLGlot does not understand it.
+    """
     try:
-        trees = [
+        return [
             tree
             for tree in sqlglot.parse(without_pipes(_numbered(sql)), read="bigquery")
             if tree is not None
@@ -156,9 +189,6 @@ def parsed(sql: str) -> exp.Expr:
     except SqlglotError as exc:
         said = str(exc).splitlines()[0] if str(exc) else "cannot be parsed"
         raise ApiError("invalidQuery", f"Syntax error: {said}") from exc
-    if len(trees) != 1:
-        raise unsupported("A script of several statements" if trees else "An empty query")
-    return trees[0]
 
 
 def _numbered(sql: str) -> str:
