@@ -147,7 +147,7 @@ class Loader:
             if planner.has(table) and planner.was_listed(table):
                 comparer.look_for_gone(table.name, planner.window(table))
         if days:
-            with session(self._options.master) as spark:
+            with session(self._options.master, self._spark_said) as spark:
                 for part in waves(days, most=WAVE_DAYS, share=1.0, most_bytes=WAVE_BYTES):
                     comparer.compare(spark, Wave.of(part, self._fields(), self._run.place))
         return comparer.finish()
@@ -198,10 +198,15 @@ class Loader:
 
     def _by_spark(self, stack: ExitStack) -> Verify:
         """Start Spark; return what verifies days with it."""
-        spark = stack.enter_context(session(self._options.master))
+        spark = stack.enter_context(session(self._options.master, self._spark_said))
         self.stopping.cancel = spark.sparkContext.cancelAllJobs
         self.stopping.listen()
         return partial(self._verified, spark)
+
+    def _spark_said(self, line: str) -> None:
+        """Tell a line of the JVM's log as an event; on a terminal only what went wrong."""
+        bad = " ERROR " in line or "Exception" in line
+        self._tell.event("spark.said", "warning" if bad else "debug", line=line)
 
     def _finish(self, found: Verified, started: datetime) -> Future[Outcome]:
         """Load a day; say what became of it as soon as the ledger has it."""

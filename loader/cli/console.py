@@ -72,6 +72,8 @@ class Tell:
     def event(self, event: str, level: str = "info", **facts: object) -> None:
         """Tell that something happened: a constant name, and facts beside it."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        if self._live and level == "debug":
+            return
         if self._live:
             self._write(f"\r\x1b[K{_NOT_BAD[level]}{_plain(sentence(event, facts))}\n")
         else:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from loader.errors import RunError
+from loader.spark.jvm import kept_apart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -48,11 +49,12 @@ _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 
 
 @contextmanager
-def session(master: str) -> Iterator[SparkSession]:
+def session(master: str, said: Callable[[str], None] | None = None) -> Iterator[SparkSession]:
     """Start Spark, or join the session that spark-submit or a test began, and end what we began.
 
     Args:
         master: URL; empty for what spark-submit says, else all cores of this machine.
+        said: takes the lines that the JVM writes to standard error, if it is started here.
 
     Raises:
         RunError: Spark does not start.
@@ -76,7 +78,8 @@ def session(master: str) -> Iterator[SparkSession]:
         if not conf.contains(key):
             builder = builder.config(key, value)
     try:
-        spark = builder.getOrCreate()
+        with kept_apart(said) if said and not theirs else nullcontext():
+            spark = builder.getOrCreate()
     except (PySparkException, Py4JError) as exc:
         told = str(exc).partition("\n")[0]
         hint = "install Java 17 or 21, or set JAVA_HOME" if "JAVA_GATEWAY" in told else ""

@@ -184,7 +184,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     ("variable", "value", "said"),
     [
         ("JAVA_HOME", "/nonexistent", "Spark does not start (local[1]): [JAVA_GATEWAY_EXITED]"),
-        ("BIGQUERY_EMULATOR_HOST", "http://127.0.0.1:9", "Connection refused"),
+        ("BIGQUERY_EMULATOR_HOST", "http://127.0.0.1:9", "refuses connections"),
     ],
 )
 def test_what_cannot_begin_says_why_in_a_line(
@@ -235,6 +235,9 @@ def test_two_loaders_at_once_load_each_day_once(loaded: World) -> None:
     results = [ended(process) for process in both]
 
     assert [code for code, _ in results] == [0, 0], results
+    lines = [line for _, said in results for line in said.splitlines()]
+    assert [line for line in lines if "spark.said" in line]
+    assert not [line for line in lines if line.startswith(("WARNING", "Setting", "Using "))]
     told = [(line["date"], line["Attempt"], line["Status"]) for line in loaded.ledger()]
     assert sorted(told) == [(DAY, 1, "success"), (OTHER_DAY, 1, "success")]
     assert loaded.rows() == names(1, 2, 3)
