@@ -198,3 +198,13 @@ def test_the_agent_can_be_tried_as_the_readme_says(tmp_path: Path) -> None:
     for words in ('"raw":{"Rate": 93.20}', '"raw":{"Rate": 1E2}', '"Reason":"wrong-type"'):
         assert words in done.stdout
     assert not list(tmp_path.rglob("spool/demo/speed1/2026/01/02/*"))
+
+
+def test_the_architecture_names_modules_that_are_there() -> None:
+    """Each path of the page is a module or a folder of this tree."""
+    text = (ROOT / "docs/architecture.md").read_text()
+    named = set(re.findall(r"`((?:jostler|loader|tests)/[\w./]+)`", text))
+
+    assert len(named) > 20
+    found = [p for p in named if (ROOT / p).exists() or (ROOT / f"{p}.py").exists()]
+    assert sorted(named - set(found)) == []
