@@ -138,6 +138,15 @@ def check(tree: exp.Expr) -> None:
             _check_star(node)
 
 
+def check_source(node: exp.Table) -> None:
+    """Refuse a sample or a version of a table, which is lost when a view is opened.
+
+    Raises:
+        ApiError: it has one.
+    """
+    _check_carried(node, CARRIED[exp.Table] | {"pivots"})
+
+
 def _is_known(node: exp.Anonymous) -> bool:
     name, around = str(node.this).upper(), node.parent
     if isinstance(around, exp.NetFunc):

@@ -84,11 +84,12 @@ class Stage:
             tally.compressed.add(compressed)
             if len(tally.compressed) > 1:
                 raise invalid("Compressed and uncompressed files cannot be loaded in one job")
-            for number, line in enumerate(lines):
-                if number % CHECK_EVERY == 0:
-                    self.check()
-                self._take(source, line, position, out, tally)
-                position += len(line)
+            with lines:
+                for number, line in enumerate(lines):
+                    if number % CHECK_EVERY == 0:
+                        self.check()
+                    self._take(source, line, position, out, tally)
+                    position += len(line)
         except (OSError, EOFError) as exc:
             raise ApiError(
                 "invalid",

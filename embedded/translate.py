@@ -22,13 +22,14 @@ from embedded.columns import stored_type
 from embedded.datasets import find_dataset
 from embedded.definitions import kind_of_statement
 from embedded.errors import ApiError, invalid, unsupported
-from embedded.grammar import check, check_names
+from embedded.grammar import check, check_names, check_source
 from embedded.information import materialised
 from embedded.kinds import annotate
 from embedded.names import DatasetRef, TableRef
 from embedded.outputs import name_outputs, settle_aliases
 from embedded.parameters import PLACE
 from embedded.pipes import without_pipes
+from embedded.pivots import without_pivots
 from embedded.pruning import require_filters
 from embedded.results import columns
 from embedded.rewrites import rewritten
@@ -108,6 +109,7 @@ def translated(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, context: Conte
     tree = resolver.resolved(tree, 0)
     if context.variables:
         _substitute(tree, context.variables, resolver.columns())
+    without_pivots(tree, resolver.tables)
     require_filters(tree, resolver.tables)
     settle_aliases(tree)
     if kind == "SELECT":
@@ -212,6 +214,7 @@ def describe(cursor: duckdb.DuckDBPyConnection, sql: str, project: str) -> tuple
         raise invalid("A view must be a query")
     resolver = _Resolver(cursor, Context(project=project))
     tree = resolver.resolved(tree, 0)
+    without_pivots(tree, resolver.tables)
     settle_aliases(tree)
     name_outputs(tree)
     for table in tree.find_all(exp.Table):
@@ -235,6 +238,7 @@ class _Resolver:
         for node in list(tree.find_all(exp.Table)):
             if node.meta.get("table") or node.meta.get("placed") or _is_cte(node):
                 continue
+            check_source(node)
             if self._special(node):
                 continue
             table = find_table(self._cursor, self._ref(node))
@@ -323,6 +327,8 @@ class _Resolver:
         alias = node.args.get("alias") or exp.TableAlias(
             this=exp.to_identifier(ref.table, quoted=True)
         )
+        if node.args.get("pivots"):
+            raise unsupported("PIVOT of a wildcard table (put it into a subquery)")
         node.replace(exp.Subquery(this=union, alias=alias, joins=node.args.get("joins")))
 
     def _one_of(self, table: Table, fields: tuple[Field, ...], prefix: str) -> exp.Select:
@@ -350,11 +356,13 @@ class _Resolver:
         )  # a view's names do not depend on who reads it
         inner.tables = self.tables
         query = inner.resolved(parsed(view.view_sql), depth + 1)
+        without_pivots(query, self.tables)
         name_outputs(query)
         alias = node.args.get("alias") or exp.TableAlias(
             this=exp.to_identifier(view.ref.table, quoted=True)
         )
-        subquery = exp.Subquery(this=query, alias=alias, joins=node.args.get("joins"))
+        around = {key: node.args.get(key) for key in ("joins", "pivots")}
+        subquery = exp.Subquery(this=query, alias=alias, **around)
         node.replace(subquery)
 
     def place(self, node: exp.Table) -> None:

@@ -65,6 +65,14 @@ def test_the_catalogue_can_be_asked_in_sql(client: bigquery.Client, days: str) -
         ask("SELECT * FROM nowhere.INFORMATION_SCHEMA.TABLES")
 
 
+def test_what_is_said_of_a_view_is_not_lost(client: bigquery.Client, days: str) -> None:
+    """A sample of a view is refused; PIVOT works on its rows."""
+    with pytest.raises(BadRequest, match="not supported"):
+        run(client, days, "SELECT * FROM ds.v TABLESAMPLE SYSTEM (10 PERCENT)")
+    pivot = "SELECT * FROM ds.v PIVOT (COUNT(*) FOR one IN (1 AS yes, 2 AS no))"
+    assert run(client, days, pivot) == [(1, 0)]
+
+
 def test_a_wildcard_reads_all_tables_of_a_prefix(client: bigquery.Client, days: str) -> None:
     """By the columns of the newest; `_TABLE_SUFFIX` tells them apart and is in no `*`."""
 

@@ -18,6 +18,13 @@ from google.api_core.exceptions import BadRequest, Conflict, GoogleAPICallError,
 from google.cloud import bigquery
 from google.cloud.bigquery import LoadJobConfig, SchemaField
 
+from embedded.catalog import find_table
+from embedded.datasets import make_dataset
+from embedded.jobs import Job
+from embedded.load import Loads
+from embedded.names import DatasetRef, JobRef, TableRef
+from embedded.store import Store
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -584,3 +591,28 @@ def test_every_type_comes_back_as_its_python_type(client: bigquery.Client, datas
         assert set(map(str, empty.values())) == {"None", "[]"}
     (nothing,) = client.query_and_wait("SELECT CAST('NaN' AS FLOAT64) AS x")
     assert nothing.x != nothing.x
+
+
+def test_jobs_with_long_ids_alike_do_not_meet(tmp_path: Path) -> None:
+    """Two loads whose ids differ after the 300th character, both judged before either lands."""
+    store = Store(tmp_path / "data")
+    with store.writing() as cursor:
+        make_dataset(cursor, DatasetRef("proj", "ds"), {})
+    effects = []
+    for name in ("one", "two"):
+        rows = tmp_path / name
+        rows.write_text(json.dumps({"text": name}))
+        config = {
+            "destinationTable": {"projectId": "proj", "datasetId": "ds", "tableId": name},
+            "sourceUris": [rows.as_uri()],
+            "sourceFormat": "NEWLINE_DELIMITED_JSON",
+            "schema": {"fields": [{"name": "text", "type": "STRING"}]},
+        }
+        ref = JobRef("proj", "US", "a" * 300 + name)
+        effects.append(Loads(store).run(Job(ref=ref, kind="load", config={"load": config})))
+    for name, effect in zip(("one", "two"), effects, strict=True):
+        with store.writing() as cursor:
+            effect(cursor)
+            table = find_table(cursor, TableRef("proj", "ds", name))
+            assert cursor.execute(f"SELECT text FROM {table.storage}").fetchall() == [(name,)]
+    store.close()

@@ -285,6 +285,35 @@ SHAPES: list[tuple[str, list[tuple[Any, ...]]]] = [
         ),
         [(None, None, 1), (None, 1, 1), ("lga", None, 1), ("lga", 1, 1)],
     ),
+    (
+        (
+            "SELECT * FROM (SELECT date, site, n FROM queried.free) "
+            "PIVOT (SUM(n) AS s, COUNT(*) AS c FOR site IN ('lga', 'par' AS paris)) AS p "
+            "WHERE p.s_lga IS NOT NULL"
+        ),
+        [(date(2022, 9, 29), 4, 2, 2, 1)],
+    ),
+    (
+        (
+            "SELECT lga, par FROM (SELECT site, n FROM queried.free) "
+            "PIVOT (MAX(n) FOR site IN ('lga', 'par'))"
+        ),
+        [(3, 2)],
+    ),
+    (
+        (
+            "SELECT * FROM (SELECT 'x' AS k, 1 AS a, 2 AS b, CAST(NULL AS INT64) AS c) "
+            "UNPIVOT (v FOR name IN (a, b AS 'B', c)) ORDER BY v"
+        ),
+        [("x", 1, "a"), ("x", 2, "B")],
+    ),
+    (
+        (
+            "SELECT name FROM (SELECT 1 AS a, CAST(NULL AS INT64) AS c) "
+            "UNPIVOT INCLUDE NULLS (v FOR name IN (a, c)) ORDER BY name"
+        ),
+        [("a",), ("c",)],
+    ),
     ("SELECT 1 AS `end`, 2 AS user, 3 AS `order`", [(1, 2, 3)]),
     ("SELECT n FROM queried.free ORDER BY n LIMIT 1 OFFSET 1", [(1,)]),
     ("SELECT EXISTS(SELECT 1 FROM queried.free WHERE n = 3)", [(True,)]),
@@ -369,8 +398,13 @@ def test_a_query_without_partition_filter_is_refused(
             "Version|not supported",
         ),
         (
-            "SELECT * FROM queried.free PIVOT (SUM(n) FOR site IN ('lga'))",
-            "Pivot|not supported",
+            "SELECT * FROM queried.free PIVOT (ARRAY_AGG(n) FOR site IN ('lga'))",
+            "PIVOT with ARRAY_?AGG",
+        ),
+        ("SELECT * FROM queried.free PIVOT (SUM(n) FOR n IN (1))", "without an alias"),
+        (
+            "SELECT * FROM queried.free PIVOT (SUM(n), COUNT(*) FOR site IN ('lga'))",
+            "needs an alias",
         ),
         ("SELECT * FROM queried.free, UNNEST(raw.snaps) AS s", r"SELECT \* over UNNEST"),
         ("SELECT * FROM queried.free JOIN queried.t USING (n)", r"without a filter|with USING"),
