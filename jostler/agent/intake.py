@@ -6,7 +6,9 @@ that nobody closed is never rejected before it is `missed_age_s` old.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from jostler.bundle import (
@@ -210,13 +212,15 @@ class Intake:
 
     def _too_young(self, path: str, read: Read) -> Verdict | None:
         """Decide whether a file that a scan met must wait or was looked at before."""
-        state = read.state
-        self._left.look_at_clock()
+        state, left = read.state, self._left
+        ages = left.current_ages()
         if read.writer:
             return Written(path, state)
-        if self._left.doubtful.get(path) == state and not self._left.is_missed(state):
+        if left.doubtful and left.doubtful.get(path) == state and not left.is_missed(state):
             return Doubtful(path, state)
-        return None if self._left.is_settled(state) else Early(path, state, grows=False)
+        if ages.until_settled_s(state, time.time_ns()) > 0:
+            return Early(path, state, grows=False)
+        return None
 
     def bad(self, bad: Bad, how: How, writer: bool | None) -> Bad | Doubtful:
         """Reject a bad file, unless it may be half-written; `writer` as in `Read`."""
@@ -233,14 +237,15 @@ class Intake:
         return self._left.is_unchanged(bad.path, bad.state)
 
     def _judge(self, path: str, read: Read, how: How) -> Verdict:
-        if self._in_flight.has_vanished(path):
+        if self._in_flight.vanished and self._in_flight.has_vanished(path):
             entry = Entry(path, read.state, read.at_us, content_hash(read.content))
             if self._in_flight.has_vanished(path, entry.hash):
                 return AlreadyStored(entry)
         datatype, _, filename = path.partition("/")
         day, rejection = self._place(datatype, filename)
         if not rejection:
-            rejection = self._judged(path, datatype, read)
+            small = read.state.size < NOTED_BYTES
+            rejection = (self._flaw if small else partial(self._judged, path))(datatype, read)
         if rejection:
             return self.bad(Bad(path, read.state, day, rejection), how, read.writer)
         if not read.whole or read.state.size > self._rules.max_bytes:
@@ -263,8 +268,8 @@ class Intake:
         return day, rejection
 
     def _judged(self, path: str, datatype: str, read: Read) -> Rejection | None:
-        """Judge a file; one that the agent twice died of is refused without."""
-        if self._judging is None or read.state.size < NOTED_BYTES:
+        """Judge a file that is not small; one that the agent twice died of is refused without."""
+        if self._judging is None:
             return self._flaw(datatype, read)
         if rejection := self._deadly(path, datatype, read.state):
             return rejection

@@ -69,10 +69,6 @@ class LeftFiles:
         """Say whether a file that a scan met is so old that it is taken, good or bad."""
         return self.ages.until_missed_s(state, time.time_ns()) <= 0
 
-    def is_settled(self, state: FileState) -> bool:
-        """Say whether a file that a scan met is so old that it is taken if it is good."""
-        return self.ages.until_settled_s(state, time.time_ns()) <= 0
-
     def is_unchanged(self, path: str, state: FileState) -> bool:
         """Say whether a file has been seen in this state for as long as it takes to settle.
 
@@ -84,10 +80,11 @@ class LeftFiles:
         self._sightings.forget(path)
         return True
 
-    def look_at_clock(self) -> None:
-        """Notice a step of the clock, which makes no file older."""
+    def current_ages(self) -> Ages:
+        """Return the ages after a look at the clock, whose steps make no file older."""
         if others_ns := self._clock.others_ns():
             self.ages = replace(self.ages, others_ns=others_ns)
+        return self.ages
 
     def wait(self, path: str, state: FileState, *, late: bool) -> None:
         """Leave a file for the next scan; with `late`, one that else would be taken now."""

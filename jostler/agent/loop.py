@@ -137,7 +137,7 @@ class Loop:
         took = self.no_room = False
         while self.todo:
             arrival = self.todo[0]
-            taken = _guarded(self._take, arrival, self._set_aside)
+            taken = _guarded(self._taking.take, arrival, self._taking.set_aside)
             if taken is Taken.NO_ROOM:
                 self.no_room = True
                 break
@@ -150,12 +150,6 @@ class Loop:
     def seal_all(self) -> None:
         """Close every open bundle, for the agent ends."""
         self._open_bundles.seal_all(SealReason.SHUTDOWN)
-
-    def _take(self, arrival: Arrival) -> Taken:
-        return self._taking.take(arrival.path, arrival.how)
-
-    def _set_aside(self, arrival: Arrival, error: Exception) -> Taken:
-        return self._taking.set_aside(arrival.path, error)
 
     def _skip_cleanup(self, _most: int, error: Exception) -> list[Event]:
         self._delivery.skip_file(error)

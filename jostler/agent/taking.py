@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from jostler.agent.tally import Tally
     from jostler.bundle import Confined, OpenBundles
     from jostler.bundle.confined import Directories
-    from jostler.watchdir import How
+    from jostler.watchdir import Arrival, How
 
 log = Log("jostler.intake")
 
@@ -91,9 +91,13 @@ class Taking:
         self._bad_files = bad_files
         self._every_minute = EveryMinute()
 
-    def take(self, full_path: str, how: How) -> Taken:
+    def take(self, arrival: Arrival) -> Taken:
         """Look at one path and do what is to be done with it."""
-        return self.carry_out(self._intake.look(full_path, how), how)
+        path, how = arrival
+        verdict = self._intake.look(path, how)
+        if type(verdict) is Good:  # nearly all are
+            return self._archive(verdict, how)
+        return self.carry_out(verdict, how)
 
     def carry_out(self, verdict: Verdict, how: How) -> Taken:
         """Do what the intake decided."""
@@ -103,9 +107,9 @@ class Taking:
             return self._reject(verdict)
         return self._leave(verdict)
 
-    def set_aside(self, full_path: str, error: Exception) -> Taken:
+    def set_aside(self, arrival: Arrival, error: Exception) -> Taken:
         """Leave a file alone, with which something happened that nobody foresaw."""
-        path = full_path.removeprefix(f"{self._spool.root}/")
+        path = arrival.path.removeprefix(f"{self._spool.root}/")
         log.error("file.set_aside", file=display(path), error=f"{type(error).__name__}: {error}")
         try:
             self._left.finish(path, FileState.of(self._spool.status(path)))

@@ -66,12 +66,12 @@ class Cleanup:
 
     def step(self, most: int) -> bool:
         """Look at `most` files at the most; say whether all have been looked at."""
-        looked = 0
+        looked, is_mine = 0, self._is_mine
         with self._spool.directories() as directories:
             for entry in islice(self._entries, most):
                 looked += 1
                 self._path = entry.path
-                if self._is_mine(entry.path):
+                if is_mine(entry.path):
                     self._look_at(entry, directories)
         return looked < most
 

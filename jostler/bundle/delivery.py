@@ -307,9 +307,7 @@ class Delivery:
         return bool(self._cleanups)
 
     def _clean_up_later(self, one: InFlight) -> None:
-        def is_mine(path: str) -> bool:
-            return self._in_flight.owner(path) is one
-
+        is_mine = self._in_flight.owned_by(one)
         self._cleanups.append((one, Cleanup(one.entries, is_mine, self._spool)))
 
     def _cleaned_up(self, one: InFlight, cleaned: Cleaned) -> CleanedUp:

@@ -23,7 +23,7 @@ from jostler.bundle.bundle import ENTRY_BYTES, Bundle, Header, OpenBundle
 from jostler.bundle.job import Stage, UploadJob
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from jostler.bundle.bundle import SealReason
     from jostler.bundle.cleanup import Cleaned
@@ -255,13 +255,14 @@ class InFlightBundles:
     Attributes:
         open_bytes: memory of open bundles.
         sealed_bytes: memory of bundles that are sealed and not yet stored.
+        vanished: hashes of stored files that were gone when they were to be unlinked.
     """
 
     def __init__(self) -> None:
         self._owners: dict[str, InFlight] = {}
         self._bundles: dict[str, InFlight] = {}
         self._aside: dict[str, InFlight] = {}
-        self._vanished: dict[int, bytes] = {}
+        self.vanished: dict[int, bytes] = {}
         self.open_bytes = 0
         self._closed_bytes = 0
         self._counted: dict[str, tuple[int, int]] = {}
@@ -293,6 +294,16 @@ class InFlightBundles:
             return next((o for o in self._aside.values() if o.owns_aside(number)), None)
         return one
 
+    def owned_by(self, one: InFlight) -> Callable[[str], bool]:
+        """Return what says whether a path belongs to a certain bundle; quick, for many paths."""
+        owners = self._owners
+
+        def is_owned(path: str) -> bool:
+            owner = owners.get(path)
+            return owner is one or (owner is None and one.owns_aside(hash(path)))
+
+        return is_owned
+
     def owns(self, path: str) -> bool:
         """Say whether a path belongs to a bundle; any thread may ask."""
         if path in self._owners:
@@ -312,21 +323,24 @@ class InFlightBundles:
 
     def has_vanished(self, path: str, digest: bytes | None = None) -> bool:
         """Say whether a file is stored, with this content, that was gone when it was to go."""
-        if not self._vanished:
+        if not self.vanished:
             return False
-        stored = self._vanished.get(hash(path))
+        stored = self.vanished.get(hash(path))
         return stored is not None and digest in {None, stored}
 
     # What happens to bundles
+
+    def open(self, one: InFlight) -> None:
+        """Begin with a bundle that takes rows from now on."""
+        self._bundles[one.name] = one
+        self.open_bytes += one.held_bytes
 
     def add(self, one: InFlight, entry: Entry, row: bytes, rejection: Rejection | None) -> None:
         """Put a file's row into an open bundle; the path is the bundle's from now on."""
         opened = one.opened
         assert opened
-        before = opened.held_bytes if opened.files else 0
+        before = opened.held_bytes
         opened.add(entry, row, rejection)
-        if opened.files == 1:
-            self._bundles[one.name] = one
         self._owners[entry.path] = one
         self.open_bytes += opened.held_bytes - before + ENTRY_BYTES
 
@@ -365,13 +379,13 @@ class InFlightBundles:
         """Learn that a bundle is durable; files that it does not hold are given back."""
         one.stored(job)
         self._recount(one)
-        return self._release(one, changed=self._owned_by(one, job.left))
+        return self._release(one, changed=list(filter(self.owned_by(one), job.left)))
 
     def given_back(self, one: InFlight) -> Released:
         """Learn that a bundle cannot become durable; all its files are given back."""
         paths = one.job.record.paths if one.job else set()
         one.given_back()
-        released = self._release(one, changed=self._owned_by(one, paths))
+        released = self._release(one, changed=list(filter(self.owned_by(one), paths)))
         self._forget(one)
         return released
 
@@ -381,7 +395,7 @@ class InFlightBundles:
             self._remember_vanished(path, digest)
         released = self._release(
             one,
-            gone=[*cleaned.unlinked, *cleaned.vanished],
+            gone=[*cleaned.unlinked, *cleaned.vanished] if cleaned.vanished else cleaned.unlinked,
             changed=cleaned.changed,
             kept=cleaned.kept,
         )
@@ -395,9 +409,6 @@ class InFlightBundles:
             self._recount(one)
         return released
 
-    def _owned_by(self, one: InFlight, paths: Iterable[str]) -> list[str]:
-        return [path for path in paths if self._owners.get(path) is one]
-
     def _release(
         self,
         one: InFlight,
@@ -408,8 +419,9 @@ class InFlightBundles:
     ) -> Released:
         """Let paths belong to nobody, so that what lies there can be taken."""
         kept = kept or {}
+        owners = self._owners
         for path in chain(gone, changed, kept):
-            self._owners.pop(path, None)
+            owners.pop(path, None)
         closed = []
         if one.closed:
             closed = [path for path in chain(gone, changed, kept) if path in one.closed]
@@ -433,6 +445,6 @@ class InFlightBundles:
 
     def _remember_vanished(self, path: str, digest: bytes) -> None:
         """Remember a stored file whose path was gone: its directory may be moved back."""
-        while len(self._vanished) >= VANISHED_MOST:
-            del self._vanished[next(iter(self._vanished))]
-        self._vanished[hash(path)] = digest
+        while len(self.vanished) >= VANISHED_MOST:
+            del self.vanished[next(iter(self.vanished))]
+        self.vanished[hash(path)] = digest

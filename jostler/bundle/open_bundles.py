@@ -135,7 +135,9 @@ class OpenBundles:
             return self.add(datatype, day, entry, raw, rejection)
         if not self._has_room(len(row) + ENTRY_BYTES):
             return Put.NO_ROOM
-        self._open[key] = one
+        if key not in self._open:
+            self._open[key] = one
+            self._in_flight.open(one)
         self._in_flight.add(one, entry, row, rejection)
         return Put.ADDED
 

@@ -88,13 +88,19 @@ class Uploads:
         return not any(thread.is_alive() for thread in self._threads)
 
     def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            self._outcomes.put(self._carry_out(job))
-            self._wake()
+        # No variable of the loop holds a job: it would keep a bundle's bytes until the next one.
+        while self._carry_out(self._jobs.get()):
+            pass
 
-    def _carry_out(self, job: UploadJob) -> UploadJob | Halt | Crash:
+    def _carry_out(self, job: UploadJob | None) -> bool:
+        """Carry out one job; say whether there may be another."""
+        if job is None:
+            return False
         try:
-            return self._commit.advance(job, self._stop.is_set)
+            outcome: UploadJob | Halt | Crash = self._commit.advance(job, self._stop.is_set)
         except Exception as exc:  # a thread that dies would be a silent loss
             log.exception("upload.crashed", bundle=str(job.header.name))
-            return Crash(job, exc)
+            outcome = Crash(job, exc)
+        self._outcomes.put(outcome)
+        self._wake()
+        return True

@@ -87,6 +87,7 @@ def test_a_path_of_a_bundle_is_not_read(looking: Looking) -> None:
     good = looking.look(path)
     assert isinstance(good, Good)
     one = InFlight(header(), 0.0)
+    looking.in_flight.open(one)
     looking.in_flight.add(one, good.entry, b"{}\n", None)
     assert looking.look(path, How.SCAN) is NOTHING
     assert looking.look(path) == Closed(path, one)
