@@ -109,6 +109,7 @@ bench: $(READY) ## measure the agent on this machine
 
 bench-loader: java $(READY) ## measure the loader on this machine, beside Spark's JSON reader
 	$(BIN)/python -m bench.loader
+	$(BIN)/python -m bench.loads
 
 MINUTES ?= 30
 RUNS ?= 200

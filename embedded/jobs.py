@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from embedded.faults import Faults
     from embedded.store import Store
 
+THREADS = 200
+"""So many jobs are taken up at once: one that a fault holds up keeps no other waiting."""
 WORKERS = 6
 GET_WAIT_S = 0.5  # a client's poll waits this long for the end: its own next try is a second later
 KINDS = ("load", "query", "copy")
@@ -96,7 +98,8 @@ class Jobs:
         self._store = store
         self._work = work
         self._faults = faults
-        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="job")
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="job")
+        self._at_work = threading.BoundedSemaphore(WORKERS)
         self._running: dict[JobRef, tuple[Job, Future[None]]] = {}
         self._lock = threading.Lock()
         with store.writing() as cursor:
@@ -247,7 +250,8 @@ class Jobs:
     def _run(self, job: Job, body: Json) -> None:
         self._faults.hold_job(job.ref.job, job.cancelled)
         job.check()
-        effect = self._work[job.kind].run(job)
+        with self._at_work:
+            effect = self._work[job.kind].run(job)
         with self._store.writing() as cursor:
             job.check()
             statistics = effect(cursor)

@@ -84,7 +84,7 @@ HELP: tuple[tuple[str, str, str, str], ...] = (
     ("staging", "URL", "", "bucket and prefix for rewritten bundles; without it loader-staging/"),
     ("meta-dataset", "NAME", "jostler", "dataset of the ledger and the rejects"),
     ("max-bad-fraction", "0..1", "0.1", "a day with a larger part of bad rows is not replaced"),
-    ("parallel-days", "N", "16", "days verified in one Spark job and loaded at the same time"),
+    ("parallel-days", "N", "64", "days verified in one Spark job and loaded at the same time"),
     ("share", "0..1", "0.5", "largest part of the parallel days that one experiment may hold"),
     ("jobs-per-day", "N", "1400", "load jobs of a table in 24 hours; the rest waits"),
     ("patience", "SECONDS", "120", "how long a request to bucket or BigQuery is tried again"),

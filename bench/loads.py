@@ -1,0 +1,244 @@
+"""What whole runs of the loader take: days a minute with slow load jobs; memory at the extremes.
+
+usage: python -m bench.loads [--days 1000] [--many-days 3000] [--bundles 12000] [--bad-mb 1000]
+
+Each archive lies in a directory, and is loaded into the embedded BigQuery, by a process of its own:
+
+  slow jobs   days of four datatypes, a small bundle each; every load job takes 3 s, those of ledger
+              and rejects too
+  days        the same without slowness, for memory
+  bundles     one day of many small bundles
+  bad rows    one day with rows of 60 KB that are all bad, loaded with --max-bad-fraction 1 and,
+              refused, without; and a good day beside it
+
+Memory is resident memory, looked at each 0.2 s: the driver, Spark's JVM, and all Python workers
+together with the largest of them.  0 leaves an archive out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections import defaultdict
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jostler.format.blocks import BlockWriter
+from jostler.format.names import Day
+from jostler.format.row import Archiver, row, row_head
+from jostler.schema import fields_from_api, table_schema, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FIRST = date(2015, 1, 1)
+SCHEMA = [{"name": "UUID", "type": "STRING"}, {"name": "Count", "type": "INTEGER"}]
+DATATYPES = ("foo1", "foo2", "foo3", "foo4")
+TICK_S = 0.2
+SLOW_S = 3.0
+BUNDLE_BYTES = 20 * 1024 * 1024
+BAD_ROW_BYTES = 60_000
+
+
+class Archive:
+    """A bucket in a directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.url = root.as_uri()
+        self._root = root
+        self._made = 0
+        tables = root / "autoload/v1/tables/exp"
+        tables.mkdir(parents=True)
+        schema = to_json(table_schema(fields_from_api(SCHEMA)))
+        for datatype in DATATYPES:
+            (tables / f"{datatype}.table.json").write_bytes(schema)
+
+    def put(self, day: date, documents: list[bytes], datatype: str = DATATYPES[0]) -> None:
+        """Store a bundle."""
+        self._made += 1
+        path = Day(day)
+        folder = self._root / f"autoload/v1/exp/{datatype}/{path.path}"
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"20260301T000000.{self._made:06}Z-{datatype}-node1-exp-data.jsonl.gz"
+        head = row_head(Archiver(version="v1", commit="c"), path, f"{self.url}/{name}")
+        writer = BlockWriter(1)
+        for number, document in enumerate(documents):
+            filename = f"{path.path}/m{self._made}-{number}.json"
+            writer.add(row(head, json.dumps(filename).encode(), document))
+        (folder / name).write_bytes(writer.finish())
+
+    def put_days(self, count: int) -> None:
+        """Store a small bundle for each of so many days, of all datatypes in turn."""
+        for number in range(count):
+            day = FIRST + timedelta(days=number // len(DATATYPES))
+            self.put(day, [b'{"UUID":"u","Count":1}'] * 3, DATATYPES[number % len(DATATYPES)])
+
+
+@dataclass
+class Memory:
+    """The most that was seen, in bytes."""
+
+    driver: int = 0
+    jvm: int = 0
+    workers: int = 0
+    worker: int = 0
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def watch(self, pid: int) -> None:
+        """Look at a process and all that come of it, until `stop`."""
+        while not self.stop.wait(TICK_S):
+            children: dict[int, list[int]] = defaultdict(list)
+            facts: dict[int, tuple[str, int]] = {}
+            for entry in Path("/proc").glob("[0-9]*/stat"):
+                try:
+                    told = entry.read_text()
+                except OSError:  # it has ended
+                    continue
+                name, rest = told[told.index("(") + 1 : told.rindex(")")], told.rpartition(")")[2]
+                parts = rest.split()
+                number = int(entry.parent.name)
+                children[int(parts[1])].append(number)
+                facts[number] = name, int(parts[21]) * os.sysconf("SC_PAGE_SIZE")
+            below = list(children[pid])
+            for child in below:
+                below += children[child]
+            self.driver = max(self.driver, facts.get(pid, ("", 0))[1])
+            found = [facts[child] for child in below]
+            self.jvm = max(self.jvm, sum(size for name, size in found if name == "java"))
+            workers = [size for name, size in found if name.startswith("python")]
+            self.workers = max(self.workers, sum(workers))
+            self.worker = max([self.worker, *workers])
+
+    def __str__(self) -> str:
+        shown = [
+            f"{size / 1e6:,.0f}" for size in (self.driver, self.jvm, self.workers, self.worker)
+        ]
+        return f"MB: driver {shown[0]}, JVM {shown[1]}, workers {shown[2]} (largest {shown[3]})"
+
+
+@contextmanager
+def bigquery(root: Path) -> Iterator[str]:
+    """Run the embedded BigQuery; yield its URL."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "embedded", "--data-dir", str(root), "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert server.stdout
+        yield server.stdout.readline().split("listens on ")[1].split(",")[0]
+    finally:
+        server.kill()
+        server.wait()
+
+
+def load(what: str, url: str, archive: Archive, *more: str, status: int = 0) -> float:
+    """Load an archive; say how long it took, how much memory, and how it ended; return seconds."""
+    began = time.perf_counter()
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "loader", "--bucket", archive.url, "--project", "bench"),
+            *("--period", "everything", *more),
+        ],
+        env={**os.environ, "BIGQUERY_EMULATOR_HOST": url},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    memory = Memory()
+    watcher = threading.Thread(target=memory.watch, args=[process.pid])
+    watcher.start()
+    out, err = process.communicate()
+    memory.stop.set()
+    watcher.join()
+    spent_s = time.perf_counter() - began
+    assert process.returncode == status, out[-3000:] + err[-3000:]
+    print(f"{what}: {spent_s:.1f} s; {memory}; {out.splitlines()[-1]}", flush=True)
+    return spent_s
+
+
+def slow_jobs(home: Path, count: int) -> None:
+    """Load days with load jobs that take their time."""
+    archive = Archive(home / "bucket")
+    archive.put_days(count)
+    with bigquery(home / "bq") as url:
+        fault = {"fault": "job_slow", "seconds": SLOW_S, "times": 10**9}
+        headers = {"Content-Type": "application/json"}
+        body = json.dumps(fault).encode()
+        with urllib.request.urlopen(urllib.request.Request(f"{url}/_faults", body, headers)):
+            pass
+        spent_s = load(f"{count:,} days, {SLOW_S:g} s for each load job", url, archive)
+        print(f"  {count / spent_s * 60:,.0f} days a minute, Spark's start included")
+
+
+def many_days(home: Path, count: int) -> None:
+    """Load days as fast as it goes."""
+    archive = Archive(home / "bucket")
+    archive.put_days(count)
+    with bigquery(home / "bq") as url:
+        spent_s = load(f"{count:,} days", url, archive)
+        print(f"  {count / spent_s * 60:,.0f} days a minute, Spark's start included")
+
+
+def many_bundles(home: Path, count: int) -> None:
+    """Load a day of many bundles."""
+    archive = Archive(home / "bucket")
+    for _ in range(count):
+        archive.put(FIRST, [b'{"UUID":"u","Count":1}'] * 3)
+    with bigquery(home / "bq") as url:
+        load(f"{count:,} bundles in a day", url, archive)
+
+
+def bad_rows(home: Path, size: int) -> None:
+    """Load a day of large bad rows, and a good one."""
+    archive = Archive(home / "bucket")
+    rng = random.Random(1)
+    words = [f"{rng.randrange(10**6):x}" for _ in range(1000)]
+    texts = [" ".join(rng.choices(words, k=BAD_ROW_BYTES // 6)) for _ in range(20)]
+    made = [json.dumps({"UUID": text, "Count": "many"}).encode() for text in texts]
+    archive.put(FIRST, [b'{"UUID":"u","Count":1}'] * 100)
+    total = rows = 0
+    while total < size:
+        bundle = [made[n % len(made)] for n in range(BUNDLE_BYTES // len(made[0]))]
+        archive.put(FIRST + timedelta(days=1), bundle)
+        total, rows = total + sum(map(len, bundle)), rows + len(bundle)
+    told = f"{rows:,} bad rows, {total / 1e6:,.0f} MB"
+    with bigquery(home / "bq") as url:
+        load(f"{told}, refused", url, archive, status=1)
+        load(f"{told}, to the rejects", url, archive, "--max-bad-fraction", "1")
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--days", type=int, default=1000, help="with slow load jobs")
+    parser.add_argument("--many-days", type=int, default=3000)
+    parser.add_argument("--bundles", type=int, default=12_000)
+    parser.add_argument("--bad-mb", type=int, default=1000)
+    parser.add_argument("--dir", default=None, help="where archives are made")
+    options = parser.parse_args()
+    for count, measure in (
+        (options.bad_mb * 10**6, bad_rows),
+        (options.bundles, many_bundles),
+        (options.many_days, many_days),
+        (options.days, slow_jobs),
+    ):
+        if count:
+            with tempfile.TemporaryDirectory(prefix="jostler-bench-", dir=options.dir) as home:
+                measure(Path(home), count)
+
+
+if __name__ == "__main__":
+    main()
