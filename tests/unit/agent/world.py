@@ -46,10 +46,11 @@ from jostler.watchdir import Arrival, How
 from tests.unit.bundle.parts import PLACE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from jostler.bundle import Crash
     from jostler.config import Config
+    from jostler.schema import Flaw
     from jostler.storage import Storage
 
 BUCKET = "gs://bkt"
@@ -281,8 +282,9 @@ class World:
             monotonic_s=self.clock.monotonic_s,
             now=self.clock.now,
         )
+        self.judges: dict[str, Callable[[bytes], Flaw | None]] = {"foo1": json_object_flaw}
         self.left = LeftFiles(Ages(0.0, 0.0), self.root / "state" / "kept")
-        rules = Rules(judges={"foo1": json_object_flaw}, max_bytes=MAX_BYTES, read_tries=1)
+        rules = Rules(judges=self.judges, max_bytes=MAX_BYTES, read_tries=1)
         intake = Intake(rules, files, self.in_flight, self.left)
         self.tally = Tally()
         self.arrived: deque[Arrival] = deque()

@@ -1,0 +1,137 @@
+"""A whole agent in one thread: what waits, and for what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.unit.agent.world import World, content_of, number_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jostler.schema import Flaw
+
+DAY = "foo1/2026/01/02"
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    made = World()
+    yield made
+    made.close()
+
+
+def write(world: World, number: int) -> None:
+    path = f"{DAY}/m{number}.json"
+    world.write(path, content_of(number), rename=True, announced=True)
+
+
+def store(world: World) -> None:
+    """Take what has arrived, seal it and try to store it."""
+    world.loop.step()
+    world.loop.seal_all()
+    world.uploads.carry(20)
+    world.loop.step()
+
+
+def test_a_bundle_that_cannot_be_finished_stops_no_other(world: World) -> None:
+    """Its index name is another's, and stays so."""
+    world.bucket.faults[1] = "index1"
+    write(world, 1)
+    store(world)
+    assert not world.loop.fails
+
+    for number in range(2, 6):
+        write(world, number)
+        store(world)
+
+    assert set(world.bucket.stored()) == {2, 3, 4, 5}
+
+
+def test_while_the_bucket_fails_nothing_new_is_read(world: World) -> None:
+    """The disk is the queue."""
+    world.bucket.faults = dict.fromkeys(range(100), "down")
+    write(world, 1)
+    store(world)
+    assert world.loop.fails
+    write(world, 2)
+    world.loop.step()
+    assert world.in_flight.files == 1
+    world.bucket.faults.clear()
+    world.run(5)
+    world.loop.seal_all()
+    world.run(2)
+    assert set(world.bucket.stored()) == {1, 2}
+
+
+def test_at_the_end_all_that_waits_is_tried_at_once(world: World) -> None:
+    """With a bucket that is back, and however long the waits had become."""
+    for number in range(1, 5):
+        write(world, number)
+        world.loop.step()
+        world.loop.seal_all()
+    world.bucket.faults = dict.fromkeys(range(4), "down")
+    for _ in range(4):
+        world.uploads.carry(20)
+    world.loop.step()
+    assert not world.bucket.stored()
+    assert not world.uploads.jobs
+
+    world.delivery.hurry()
+    world.loop.deliver()
+    for _ in range(8):
+        world.uploads.carry(20)
+        world.loop.deliver()
+
+    assert set(world.bucket.stored()) == {1, 2, 3, 4}
+    assert not world.delivery.busy
+
+
+def test_files_that_cannot_be_unlinked_take_a_number_each(world: World) -> None:
+    """And are known as the bundle's, so that no scan takes them again."""
+    world.disk.undeletable = {f"m{number}.json" for number in range(1, 4)}
+    for number in range(1, 4):
+        write(world, number)
+    for _ in range(3):
+        store(world)
+        world.loop.step()
+    assert world.in_flight.files == 3
+    assert world.in_flight.undeletable
+    assert world.in_flight.held_bytes == 3 * 8
+    world.scan()
+    world.run(3)
+    assert sum(world.bucket.stored().values()) == 3
+
+    world.disk.undeletable.clear()
+    world.run(20)
+    assert list(world.files()) == []
+    assert world.journal.load() == ([], [])
+
+
+def test_a_file_that_nobody_foresaw_is_set_aside_and_the_next_one_is_taken(world: World) -> None:
+    """Counted among the overdue, and looked at again when it changes."""
+    judge = world.judges["foo1"]
+
+    def fail(document: bytes) -> Flaw | None:
+        if number_in(document) == 1:
+            raise ZeroDivisionError
+        return judge(document)
+
+    world.judges["foo1"] = fail
+    write(world, 1)
+    write(world, 2)
+    world.loop.step()
+    assert world.left.overdue == {f"{DAY}/m1.json"}
+    assert world.tally.kept.total() == 1
+    assert world.tally.taken.total() == 1
+
+    world.judges["foo1"] = judge
+    world.scan()
+    world.loop.step()
+    assert world.tally.taken.total() == 1
+    world.clock.s += 1
+    write(world, 1)
+    world.loop.step()
+    assert world.tally.taken.total() == 2
