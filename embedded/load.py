@@ -8,7 +8,7 @@ It refuses other formats and schema detection.
 
 from __future__ import annotations
 
-import uuid
+import hashlib
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from embedded.store import Store
     from embedded.wire import Json
 
+MAX_FILE_NAME = 200  # characters; file systems allow 255 bytes
 FORMAT = "NEWLINE_DELIMITED_JSON"
 _KEYS = """
 sourceUris schema destinationTable createDisposition writeDisposition sourceFormat
@@ -93,9 +94,7 @@ class Loads:
             day=day,
             check=job.check,
         )
-        path = (
-            self.store.staging / f"load-{uuid.uuid4().hex}"
-        )  # a job's id may be longer than a name
+        path = self.store.staging / _file_name(str(job.ref).replace(":", "."))
         try:
             tally = stage.write(sources, path)
         except BaseException:
@@ -111,6 +110,13 @@ class Loads:
             return _statistics(sources, tally)
 
         return effect
+
+
+def _file_name(job: str) -> str:
+    """Return a job's name as that of a file, which may be shorter: no two jobs have the same."""
+    if len(job) <= MAX_FILE_NAME:
+        return job
+    return f"{job[: MAX_FILE_NAME // 2]}-{hashlib.sha256(job.encode()).hexdigest()}"
 
 
 def _landing(load: Json, ref: TableRef, day: str) -> Landing:
