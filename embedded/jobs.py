@@ -125,7 +125,7 @@ class Jobs:
             raise invalid("Required parameter is missing: configuration")
         kind = kinds[0]
         if kind not in KINDS:
-            raise unsupported(f"A {kind} job")
+            raise unsupported(f"An {kind} job")
         api = given.get("jobReference") or {}
         ref = self._place(project, kind, api, config)
         config["jobType"] = kind.upper()

@@ -235,5 +235,5 @@ def test_what_is_not_served_is_said(client: bigquery.Client) -> None:
     """A method of the API that is not here is a 404 that names it; other jobs are refused."""
     with pytest.raises(NotFound, match="routines of the embedded BigQuery"):
         list(client.list_routines("ds"))
-    with pytest.raises(BadRequest, match="A copy job is not supported"):
-        client.copy_table("proj.a.b", "proj.a.c")
+    with pytest.raises(BadRequest, match="An extract job is not supported"):
+        client.extract_table("proj.a.b", "gs://bundles/x")
