@@ -1,16 +1,16 @@
-"""Load jobs: newline-delimited JSON into a table or one day of it, all or nothing.
+"""Load jobs: files into a table or one day of it, all or nothing.
 
 **Invariant:** the rows in the table are those from before the job or those that the job's
 disposition says, never a mixture.
 
-It refuses other formats and schema detection.
+It refuses formats and options that it does not know.
 """
 
 from __future__ import annotations
 
 import hashlib
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from embedded import fields as columns_of
@@ -20,22 +20,24 @@ from embedded.errors import invalid, unsupported
 from embedded.judge import RowJudge
 from embedded.landing import Landing
 from embedded.names import TableRef, destination
+from embedded.readers import PARQUET, SPOKEN, Reader
 from embedded.sources import Source, expand, listed
 from embedded.staging import Stage, Tally
 
 if TYPE_CHECKING:
     import duckdb
 
+    from embedded.catalog import Table
     from embedded.jobs import Effect, Job
     from embedded.store import Store
     from embedded.wire import Json
 
 MAX_FILE_NAME = 200  # characters; file systems allow 255 bytes
-FORMAT = "NEWLINE_DELIMITED_JSON"
 _KEYS = """
 sourceUris schema destinationTable createDisposition writeDisposition sourceFormat
 autodetect maxBadRecords ignoreUnknownValues schemaUpdateOptions timePartitioning clustering
-encoding destinationTableProperties fileSetSpecType
+encoding destinationTableProperties fileSetSpecType fieldDelimiter quote skipLeadingRows
+nullMarker allowQuotedNewlines allowJaggedRows parquetOptions
 """
 KEYS = frozenset(_KEYS.split())
 MATCH, MANIFEST = (
@@ -61,15 +63,11 @@ class Loads:
         for key, value in load.items():
             if key not in KEYS and value not in (None, "", {}, [], False, 0, "0"):
                 raise unsupported(f"{key} of a load job")
-        kind = load.get("sourceFormat") or "CSV"
-        if kind != FORMAT:
-            raise unsupported(f"Source format {kind}")
+        Reader(load, self.store.staging).check()
         if load.get("fileSetSpecType") not in {None, MATCH, MANIFEST}:
             raise invalid(f"Invalid value for fileSetSpecType: {load['fileSetSpecType']}")
         if (load.get("encoding") or "UTF-8") != "UTF-8":
             raise unsupported(f"Encoding {load['encoding']}")
-        if load.get("autodetect") and not load.get("schema"):
-            raise unsupported("Schema detection (autodetect without a schema)")
         _landing(load, ref, day)
         return str(location)
 
@@ -85,6 +83,9 @@ class Loads:
         sources = _sources(load, job)
         with self.store.reading() as cursor:
             table = table_or_none(cursor, ref)
+        reader = Reader(load, self.store.staging)
+        if not landing.schema and (load.get("autodetect") or reader.format == PARQUET):
+            landing = _detected(landing, table, reader, sources)
         fields, partition_column = landing.expected(table)
         stage = Stage(
             judge=RowJudge(fields, ignore_unknown=bool(load.get("ignoreUnknownValues"))),
@@ -92,7 +93,9 @@ class Loads:
             partition_column=partition_column,
             target=f"{ref}${day.replace('-', '')}",
             day=day,
+            format=SPOKEN[reader.format],
             check=job.check,
+            reader=reader.reader(sources, landing.schema or fields),
         )
         path = self.store.staging / _file_name(str(job.ref).replace(":", "."))
         try:
@@ -139,6 +142,16 @@ def _landing(load: Json, ref: TableRef, day: str) -> Landing:
         add=ADDITION in options,
         relax=RELAXATION in options,
     )
+
+
+def _detected(
+    landing: Landing, table: Table | None, reader: Reader, sources: list[Source]
+) -> Landing:
+    """Return the landing with the columns of the files; those that the table has stay its own."""
+    replaces = landing.write == "WRITE_TRUNCATE" and not landing.day
+    stored = () if table is None or replaces else table.fields
+    found = reader.detected(sources, stored)
+    return replace(landing, schema=columns_of.from_api(columns_of.to_api(found)))
 
 
 def _sources(load: Json, job: Job) -> list[Source]:

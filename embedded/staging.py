@@ -17,12 +17,14 @@ from embedded.scalars import Flaw
 from embedded.sources import unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from typing import BinaryIO
 
     from embedded.judge import Row, RowJudge
     from embedded.sources import Source
+
+    Line = tuple[int, bytes | Flaw]  # where a row begins, and the row or why it is none
 
 MAX_ERRORS = 5  # "at most five errors are returned per job"
 MAX_PARTITIONS = 4000  # "Partitions modified by a single job"
@@ -53,7 +55,9 @@ class Stage:
         partition_column: the column whose day is the partition, or "".
         target: the decorated destination for messages; used with `day` only.
         day: the only day that rows may be of, or "" for any.
+        format: the sources' format, in messages.
         check: called now and then; raises if the job was cancelled.
+        reader: makes lines of JSON of a source's bytes, whatever its format.
     """
 
     judge: RowJudge
@@ -61,7 +65,9 @@ class Stage:
     partition_column: str
     target: str
     day: str
+    format: str
     check: Callable[[], None]
+    reader: Callable[[Source, BinaryIO], Iterator[Line]]
 
     def write(self, sources: list[Source], path: Path) -> Tally:
         """Judge every row of the sources and write the good ones.
@@ -78,18 +84,16 @@ class Stage:
         return tally
 
     def _read(self, source: Source, raw: BinaryIO, out: BinaryIO, tally: Tally) -> None:
-        position = 0
         try:
             lines, compressed = unpacked(raw)
             tally.compressed.add(compressed)
             if len(tally.compressed) > 1:
                 raise invalid("Compressed and uncompressed files cannot be loaded in one job")
             with lines:
-                for number, line in enumerate(lines):
+                for number, (position, line) in enumerate(self.reader(source, lines)):
                     if number % CHECK_EVERY == 0:
                         self.check()
                     self._take(source, line, position, out, tally)
-                    position += len(line)
         except (OSError, EOFError) as exc:
             raise ApiError(
                 "invalid",
@@ -98,12 +102,14 @@ class Stage:
             ) from exc
 
     def _take(
-        self, source: Source, line: bytes, position: int, out: BinaryIO, tally: Tally
+        self, source: Source, line: bytes | Flaw, position: int, out: BinaryIO, tally: Tally
     ) -> None:
-        line = line.strip(b" \t\r\n")
-        if not line:
-            return
         try:
+            if isinstance(line, Flaw):
+                raise line
+            line = line.strip(b" \t\r\n")
+            if not line:
+                return
             row = self.judge.row(line)
             text = encoded(row)
         except Flaw as flaw:
@@ -135,8 +141,8 @@ class Stage:
         tally.bad += 1
         if len(tally.errors) < MAX_ERRORS:
             message = (
-                "Error while reading data, error message: JSON parsing error in row starting at "
-                f"position {position}: {flaw}"
+                "Error while reading data, error message: "
+                f"{self.format} parsing error in row starting at position {position}: {flaw}"
             )
             tally.errors.append(
                 {
@@ -148,8 +154,9 @@ class Stage:
         if tally.bad > self.max_bad:
             raise ApiError(
                 "invalid",
-                "Error while reading data, error message: JSON table encountered too many "
-                f"errors, giving up. Rows: {tally.rows + tally.bad}; errors: {tally.bad}. "
+                "Error while reading data, error message: "
+                f"{self.format} table encountered too many errors, giving up. "
+                f"Rows: {tally.rows + tally.bad}; errors: {tally.bad}. "
                 "Please look into the errors[] collection for more details.",
                 location=source.uri,
                 more=tuple(tally.errors[: MAX_ERRORS - 1]),

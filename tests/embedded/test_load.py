@@ -447,11 +447,10 @@ def test_a_load_of_a_whole_table_brings_its_own_schema(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"source_format": "CSV"}, "Source format CSV"),
-        ({"source_format": "PARQUET"}, "Source format PARQUET"),
-        ({"autodetect": True}, "Schema detection"),
+        ({"source_format": "AVRO"}, "Source format AVRO"),
+        ({"source_format": "ORC"}, "Source format ORC"),
         ({"encoding": "ISO-8859-1"}, "Encoding ISO-8859-1"),
-        ({"null_marker": "x"}, "nullMarker of a load job"),
+        ({"decimal_target_types": ["STRING"]}, "decimalTargetTypes of a load job"),
     ],
 )
 def test_what_a_load_cannot_do_is_said_at_once(
