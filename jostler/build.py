@@ -1,4 +1,4 @@
-"""What this is: the version and the commit it was built from, neither ever empty."""
+"""The version of jostler and the commit that it was built from; neither is ever empty."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def version() -> str:
 
 
 def commit() -> str:
-    """Return the commit: what the image was told, else what the build wrote down."""
+    """Return the commit: the one set in the image, else the one that the build wrote down."""
     if told := os.environ.get("JOSTLER_COMMIT", ""):
         return told
     try:

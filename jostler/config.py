@@ -1,6 +1,6 @@
 """The configuration: everything that a command line decides, as one frozen value.
 
-Pure: `jostler.cli.command_line` fills it, everything else reads it.
+Pure: `jostler.cli.command_line` creates it, all other modules read it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Mode(StrEnum):
 
 
 class BadFiles(StrEnum):
-    """What becomes of a file that cannot be archived as data."""
+    """What the agent does with a file that cannot be archived as data."""
 
     UPLOAD = "upload"
     KEEP = "keep"
@@ -35,7 +35,7 @@ class BadFiles(StrEnum):
 
 
 class Validate(StrEnum):
-    """How closely a file is looked at before it is archived."""
+    """How strictly a file's content is checked before it is archived."""
 
     SCHEMA = "schema"
     JSON = "json"
@@ -59,21 +59,23 @@ class Datatype:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What the agent is to do.  Names follow the flags; docs/agent.md describes each.
+    """The settings of one run.  Attributes are named after their flags; see docs/agent.md.
 
     Attributes:
         bucket: URL `gs://…` or `file:///…`; empty in schema mode without a bucket.
         place: where in the bucket the experiment's objects lie.
-        node: as object names have it; empty in schema mode.
-        memory_max: bytes of bundles that may be held at once.
-        old_state_dir: where an earlier version left its journal; None with `-state-dir`.
-        memory_raised_from: its default, if that holds no bundle and was raised; else 0.
-        overruled: flags given by argument, each with the variable that says otherwise and is not
-            obeyed.
+        node: the node's name as it stands in object names; empty in schema mode.
+        memory_max: bytes of bundles that the agent may hold at once.
+        old_state_dir: where an earlier version kept its journal; None with `-state-dir`.
+        memory_raised_from: the default of `memory_max`, if it was raised because one bundle did
+            not fit; else 0.
+        overruled: flags set by an argument although an environment variable sets another value;
+            each with the name of the ignored variable.
         allow_empty: with -check, a datatype without a directory in the spool is no error.
         listen: host (empty for all) and port of the status server; None for no server.
-        allowed_hosts: names, beside those of this machine, by which the status server may be asked.
-        runbook_url: where problems are explained; empty when nobody said.
+        allowed_hosts: values of the Host header that the status server accepts beside this
+            machine's own names.
+        runbook_url: address of the runbook that the status page links to; empty when not set.
     """
 
     mode: Mode

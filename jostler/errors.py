@@ -1,20 +1,20 @@
-"""The errors of jostler, named for what their catcher must do.
+"""The errors of jostler, named after what whoever catches them must do.
 
     JostlerError
     ├── ConfigError      wrong use: report every problem, exit 2, touch nothing
     ├── RecordError      this file can never be archived as data: set it aside, count it, go on
-    ├── SchemaError      a schema is wrong, or not what the stored one can become: do not start
-    ├── QueryError       BigQuery did not answer a question
-    └── StorageError     the bucket did not do what was asked
-        ├── TransientError   nothing is known about the object; ask again later
-        │   ├── AuthError        credentials or permissions; ask again, but a person must act
-        │   ├── QuotaError       too fast or too much; ask again more slowly
-        │   └── RefusedError     the bucket says no for good; ask again, but a person must act
+    ├── SchemaError      a schema is invalid or incompatible with the stored one: do not start
+    ├── QueryError       a BigQuery query failed
+    └── StorageError     a request to the bucket failed
+        ├── TransientError   the outcome of the request is unknown: retry later
+        │   ├── AuthError        credentials or permissions: retry, but a person must act
+        │   ├── QuotaError       too fast or too much: retry more slowly
+        │   └── RefusedError     the bucket refuses permanently: retry, but a person must act
         ├── ConflictError    the name already holds different bytes
         └── MissingError     there is no such object
 
-Every error says what was tried, on what, what was expected and what was found; `hint` tells an
-operator what to do about it.
+Every message names what was tried, on what, what was expected and what was found; `hint` says what
+an operator can do about it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RecordError(JostlerError):
 
 
 class SchemaError(JostlerError):
-    """A schema that is wrong in itself or that the stored one cannot become.
+    """A schema is invalid, or incompatible with the stored one.
 
     Attributes:
         problems: every problem found, each one line that begins with the field's path.
@@ -58,10 +58,10 @@ class SchemaError(JostlerError):
         self.problems = problems
 
 
-def told(exc: Exception) -> str:
-    """Say an error in words that do not change from one object, or temporary file, to the next.
+def stable_text(exc: Exception) -> str:
+    """Describe an error without the names of objects and temporary files.
 
-    So the same cause of many can be told once.
+    Errors of the same cause then have the same text, so that it can be reported once with a count.
     """
     if isinstance(exc, StorageError):
         return exc.cause
@@ -72,15 +72,15 @@ def told(exc: Exception) -> str:
 
 
 class QueryError(JostlerError):
-    """BigQuery refused a question, or cannot be asked."""
+    """BigQuery refused a query, or could not be reached."""
 
 
 class StorageError(JostlerError):
-    """The bucket did not do what was asked.
+    """A request to the bucket failed.
 
     Attributes:
-        cause: why, in words and without the object's name, so that the same cause of many objects
-            can be told once; the whole message if nothing shorter is known.
+        cause: the reason, in words and without the object's name, so that one cause that hits many
+            objects can be reported once; the whole message if nothing shorter is known.
     """
 
     def __init__(self, message: str, *, hint: str = "", cause: str = "") -> None:
@@ -89,19 +89,19 @@ class StorageError(JostlerError):
 
 
 class TransientError(StorageError):
-    """Nothing is known about the object: the request may or may not have been carried out."""
+    """The outcome is unknown: the request may or may not have been carried out."""
 
 
 class AuthError(TransientError):
-    """The bucket does not know us or does not let us; retried, because grants arrive late."""
+    """Credentials or permissions are missing; retried, because a grant may take effect later."""
 
 
 class QuotaError(TransientError):
-    """The bucket asks us to slow down."""
+    """The bucket asks its clients to slow down (HTTP 429 or a quota)."""
 
 
 class RefusedError(TransientError):
-    """The bucket refuses for a reason that time alone is unlikely to mend; retried all the same."""
+    """The bucket refuses for a reason that is unlikely to go away by itself; retried anyway."""
 
 
 class ConflictError(StorageError):

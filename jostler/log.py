@@ -1,7 +1,7 @@
-"""Logs: one constant event and its facts, as a JSON line or as text.
+"""Logs: each line is one constant event name and its fields, as JSON or as text.
 
-**Invariant:** nothing is formatted into an event; facts stand beside it as fields.  What comes
-from outside (file names, replies of servers) can therefore never forge a line.
+**Invariant:** nothing is formatted into the event name; all facts are fields.  Text from outside
+(file names, replies of servers) can therefore never forge a line.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ import orjson
 
 
 class Log:
-    """A logger whose facts are keyword arguments: `log.info("bundle.sealed", files=412)`."""
+    """A logger that takes fields as keyword arguments: `log.info("bundle.sealed", files=412)`."""
 
     def __init__(self, name: str) -> None:
         self._logger = logging.getLogger(name)
 
     @property
     def verbose(self) -> bool:
-        """Whether `debug` writes anything: asked before facts are gathered for every file."""
+        """Whether `debug` writes anything; ask before computing fields for every file."""
         return self._logger.isEnabledFor(logging.DEBUG)
 
     def debug(self, event: str, **fields: object) -> None:
-        """Say what happened to one file."""
+        """Log what happened to one file."""
         self._logger.debug(event, extra={"fields": fields})
 
     def info(self, event: str, **fields: object) -> None:
-        """Say that a state changed."""
+        """Log a change of state."""
         self._logger.info(event, extra={"fields": fields})
 
     def warning(self, event: str, **fields: object) -> None:
-        """Say that something went wrong and what was done about it."""
+        """Log that something went wrong and how the program handled it."""
         self._logger.warning(event, extra={"fields": fields})
 
     def error(self, event: str, **fields: object) -> None:
-        """Say that a person must act."""
+        """Log a problem that a person must act on."""
         self._logger.error(event, extra={"fields": fields})
 
     def exception(self, event: str, **fields: object) -> None:
-        """Say that an error came that nobody foresaw, with its trace."""
+        """Log an unforeseen exception with its traceback."""
         self._logger.error(event, exc_info=True, extra={"fields": fields})  # noqa: LOG014 - in one
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line: time, level, event, then the facts."""
+    """One JSON object per line: time, level, event, then the fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Write one line."""
@@ -86,7 +86,7 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
 
 
 def _clean(value: object) -> object:
-    """Make text encodable: names of files may hold any byte."""
+    """Make text encodable as UTF-8, because a file name may contain any byte."""
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()
     return value
@@ -99,15 +99,15 @@ def _quoted(value: object) -> str:
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Writes lines; says once on standard error if that fails, instead of a trace for each line.
+    """Writes lines; reports a failure once on standard error instead of a trace for each line.
 
-    It goes on trying: a pipe's reader is gone for good, a full disk is not.
+    It keeps trying, because a full disk may have room again later.
     """
 
     _said = False
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        """Tell a stream that takes nothing from a line that could not be made, which is a bug."""
+        """Report a stream that cannot be written; anything else is a bug and gets its trace."""
         exc = sys.exception()
         if not isinstance(exc, OSError):
             super().handleError(record)
@@ -129,7 +129,7 @@ def start(*, verbose: bool, text: bool, stream: TextIO | None = None) -> None:
 
 
 class EveryMinute:
-    """Lets a repeating message through at once and then once a minute, with its count."""
+    """Decides when to repeat a message: at once, and then once a minute with its count."""
 
     def __init__(self, period_s: float = 60.0) -> None:
         self._period_s = period_s
@@ -137,7 +137,7 @@ class EveryMinute:
         self._last: dict[str, tuple[float, int]] = {}
 
     def due(self, key: str) -> int:
-        """Return how many times `key` came since it was last let through; 0 keeps it back."""
+        """Count one occurrence of `key`; return the count to report now, or 0 for not yet."""
         now = time.monotonic()
         with self._lock:
             last_s, count = self._last.get(key, (-self._period_s, 0))
@@ -149,10 +149,10 @@ class EveryMinute:
 
 
 class RateLimitedLog:
-    """Warnings that are logged at once and then at most once a minute, with their number.
+    """A logger that writes each warning at once and then at most once a minute, with its count.
 
     Args:
-        name: of the logger.
+        name: the logger's name.
     """
 
     def __init__(self, name: str) -> None:

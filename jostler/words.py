@@ -1,9 +1,9 @@
-"""Numbers, sizes, durations, instants and names as a person reads them.
+"""Numbers, sizes, durations, instants and names in a form for people.
 
-**Invariant:** any value gives some text; what is missing or is no number gives a dash, and text
-comes out so that no terminal obeys it.
+**Invariant:** every function accepts any value.  A value that is missing or not a number becomes a
+dash.  Returned text has no control characters, so it is safe on a terminal.
 
-Pure: the present is an argument.
+Pure: the current time is an argument.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def number(value: object) -> float | None:
 
 
 def count(value: object) -> str:
-    """Write a count with its thousands apart; a fraction keeps one or two digits below ten."""
+    """Write a count with thousands separators; below ten, a fraction keeps one or two digits."""
     known = number(value)
     if known is None:
         return DASH
@@ -42,7 +42,7 @@ def count(value: object) -> str:
 
 
 def counted(value: object, noun: str) -> str:
-    """Write a count and what is counted; `noun` is regular: `file` gives `files`."""
+    """Write a count and its noun: `1 file`, `2 files`; `noun` must have a regular plural."""
     return f"{count(value)} {noun}" if value == 1 else f"{count(value)} {noun}s"
 
 
@@ -90,7 +90,7 @@ def instant(value: object) -> datetime | None:
 
 
 def ago(then: datetime, now: datetime) -> str:
-    """Say how long before or after `now` an instant is."""
+    """Write how long before or after `now` an instant is."""
     seconds = (now - then).total_seconds()
     if abs(seconds) < 1:
         return "now"
@@ -100,7 +100,7 @@ def ago(then: datetime, now: datetime) -> str:
 
 
 def clock(then: datetime, now: datetime) -> str:
-    """Write the time of day in UTC, with the day when it is another."""
+    """Write the time of day in UTC, with the date if it is not today's."""
     return f"{then:%H:%M:%S}" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M:%S}"
 
 
@@ -110,9 +110,9 @@ def rfc3339(when: datetime) -> str:
 
 
 def visible(text: str) -> str:
-    r"""Spell out each character that a reader would not see, or that would move others.
+    r"""Replace invisible, control and text-direction characters by their escapes.
 
-    Printable text is returned as it is; others become `\t`, `\x1b`, `\u202e`, `\ud800` and alike.
+    Printable text stays as it is; other characters become `\t`, `\x1b`, `\u202e`, `\ud800`, etc.
     """
     if text.isprintable():
         return text
@@ -120,5 +120,5 @@ def visible(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Make a path or any other text fit for JSON and terminals."""
+    """Make a path or any other text safe for JSON and terminals."""
     return visible(display(text))

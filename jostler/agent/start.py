@@ -17,7 +17,7 @@ from jostler import build
 from jostler.agent.schema_sync import sync
 from jostler.bundle import Archiver, Backoff, Stamp, Trouble
 from jostler.config import Mode, Validate
-from jostler.errors import ConfigError, TransientError, told
+from jostler.errors import ConfigError, TransientError, stable_text
 from jostler.log import Log
 from jostler.schema import Judge, json_object_flaw
 
@@ -149,7 +149,7 @@ def await_judges(
             log.warning(
                 "bucket.unreachable",
                 error_class=type(exc).__name__,
-                error=told(exc),
+                error=stable_text(exc),
                 hint=exc.hint,
                 tries=failures,
                 next_try_s=round(wait_s, 1),

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from jostler.archive.rows import Row, row_of
+from jostler.archive.rows import RawColumn, row_of
 from jostler.errors import JostlerError, TransientError
 from jostler.format.names import INDEX, REJECTED, BundleName, Day, Kind
 from jostler.why.finding import Finding, Looked, State, Value
@@ -223,7 +223,7 @@ def _finding(asked: Asked, storage: Storage, hit: Hit, search: Search) -> Findin
     return _rejected(asked, hit, row, found) if is_rejection else found
 
 
-def _rejected(asked: Asked, hit: Hit, row: Row, found: Finding) -> Finding | None:
+def _rejected(asked: Asked, hit: Hit, row: RawColumn, found: Finding) -> Finding | None:
     """Add what a rejected1 row tells."""
     told = row.members("Datatype", "Reason", "Detail", "Field")
     if asked.datatype not in {"", told["Datatype"]}:

@@ -26,7 +26,7 @@ _TOP = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RawColumn:
     """The `raw` of a row, or why it could not be read."""
 
     raw: bytes
@@ -57,7 +57,7 @@ class Row:
         return {name: str(told.get(name, "")) for name in names}
 
 
-def row_of(storage: Storage, name: str, filename: str, block: tuple[int, int] | None) -> Row:
+def row_of(storage: Storage, name: str, filename: str, block: tuple[int, int] | None) -> RawColumn:
     """Read the row of a file.
 
     Args:
@@ -73,18 +73,18 @@ def row_of(storage: Storage, name: str, filename: str, block: tuple[int, int] | 
             data = storage.read(name).data
             plain = zlib.decompress(data, wbits=zlib.MAX_WBITS | 16)
     except (JostlerError, ValueError, zlib.error) as exc:
-        return Row(b"", f"the row could not be read: {exc}")
+        return RawColumn(b"", f"the row could not be read: {exc}")
     return _find(plain.split(b"\n"), filename)
 
 
-def _find(lines: Sequence[bytes], filename: str) -> Row:
+def _find(lines: Sequence[bytes], filename: str) -> RawColumn:
     for line in lines:
         try:
             columns = {key.lower(): bytes(value) for key, value in _TOP.decode(line).items()}
             archiver = orjson.loads(columns["archiver"])
             told = {key.lower(): value for key, value in archiver.items()}
             if told["filename"] == filename:
-                return Row(columns["raw"])
+                return RawColumn(columns["raw"])
         except (msgspec.DecodeError, ValueError, KeyError, AttributeError):
             continue  # no row, or an empty line
-    return Row(b"", "the block has no row of this file")
+    return RawColumn(b"", "the block has no row of this file")

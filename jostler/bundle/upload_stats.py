@@ -10,7 +10,7 @@ import time
 from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 
-from jostler.errors import JostlerError, told
+from jostler.errors import JostlerError, stable_text
 
 TROUBLES_KEPT = 20
 ERRORS_KEPT = 20
@@ -49,7 +49,7 @@ class Trouble:
             at_s=time.time(),
             kind=kind,
             what=what,
-            text=told(exc),
+            text=stable_text(exc),
             hint=hint,
             tries=tries,
             next_try_s=next_try_s,

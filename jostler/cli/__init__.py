@@ -1,1 +1,1 @@
-"""The command lines: argv and environment become a frozen Config, or one of the commands."""
+"""The command line: reads flags and environment into a Config, and runs the commands."""

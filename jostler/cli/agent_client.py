@@ -1,7 +1,7 @@
-"""Asking a running agent over HTTP: its status, whether it is well, where a file is.
+"""The HTTP client for a running agent: its status, its health, where a file is.
 
-**Invariant:** one request, no proxy, no redirect, bounded time and size; what is answered is
-checked before it is believed.
+**Invariant:** each call sends one request, without proxy or redirect, and limits time and size;
+every answer is checked before it is used.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ MOST_BYTES = 16 * 1024 * 1024
 
 
 class AskError(JostlerError):
-    """No agent answers, or not as it should."""
+    """No agent answers, or the answer is not an agent's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What an agent answered when it was asked for a file, and what it was told itself."""
+class AgentAnswer:
+    """The agent's answer about a file, and the settings that the agent runs with."""
 
     answer: Answer
     bucket: str
@@ -54,10 +54,10 @@ class AgentClient:
 
     @classmethod
     def of(cls, address: str | None, environ: Mapping[str, str]) -> Self:
-        """Take the address as given, else where the agent is told to listen, else the default.
+        """Use the given address, else the agent's listen address variable, else the default.
 
         Raises:
-            AskError: it is no address.
+            AskError: the text is not an address.
         """
         try:
             host, port = host_port(address or environ.get(VARIABLE) or DEFAULT)
@@ -77,7 +77,7 @@ class AgentClient:
         return self._json("/status.json")
 
     def unwell(self) -> str:
-        """Return what is wrong with the agent's loop; nothing if it is well.
+        """Return what is wrong with the agent's loop; an empty text if nothing is.
 
         Raises:
             AskError: nobody answers.
@@ -85,7 +85,7 @@ class AgentClient:
         status, body = self._get("/healthz")
         return "" if status == http.client.OK else body.decode(errors="replace")
 
-    def why(self, text: str) -> Told:
+    def why(self, text: str) -> AgentAnswer:
         """Ask where a file is.
 
         Raises:
@@ -93,7 +93,7 @@ class AgentClient:
         """
         value = self._json(f"/why.json?name={quote(os.fsencode(text), safe='')}")
         try:
-            return _told(value, str(self))
+            return _agent_answer(value, str(self))
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as exc:
             raise AskError(f"what answers at {self} is no agent of this version") from exc
 
@@ -124,11 +124,11 @@ class AgentClient:
             connection.close()
 
 
-def _told(value: dict[str, Any], address: str) -> Told:
+def _agent_answer(value: dict[str, Any], address: str) -> AgentAnswer:
     agent = value["agent"]
     looked = [Looked.parse(one) for one in value["looked"]]
     looked[0] = Looked(looked[0].where, looked[0].done, f"{address}: {looked[0].told}")
-    return Told(
+    return AgentAnswer(
         answer=Answer.of((Finding.parse(one) for one in value["findings"]), looked),
         bucket=str(agent["bucket"]),
         node=str(agent["node"]),

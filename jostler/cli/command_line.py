@@ -1,7 +1,8 @@
-"""The command line: argv and environment become one frozen Config, or a list of all problems.
+"""Turn argv and environment into one frozen Config, or a list of all problems.
 
-**Invariant:** no file and no bucket is touched, but for the file that `-mlab-node-name @file`
-names, through a function that the caller hands in, and for a look at where the spool lies.
+**Invariant:** no bucket and no file is read, with two exceptions: the file that `-mlab-node-name
+@file` names, through a function that the caller passes in, and the symbolic links of the spool's
+path.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 FILE_NAME_MAX = 255
-"""Bytes that a file's name may have: NAME_MAX of Linux and of each file system in use there."""
+"""The longest file name in bytes: NAME_MAX of Linux and of each file system in use there."""
 
 __all__ = ["TABLE", "configure", "help_text", "parse_flags"]
 
@@ -32,14 +33,14 @@ def parse_flags(argv: Sequence[str], environ: Mapping[str, str]) -> Parsed:
 
 
 def configure(parsed: Parsed, read_text: Callable[[str], str]) -> Config:
-    """Check what was read, all of it, and make the configuration.
+    """Check all values and return the configuration.
 
     Args:
-        parsed: by `parse_flags`.
+        parsed: what `parse_flags` returned.
         read_text: returns the text of the file that `-mlab-node-name @file` names.
 
     Raises:
-        ConfigError: with every problem, of reading and of checking.
+        ConfigError: some values are wrong; it lists every problem of reading and checking.
     """
     checks = _Checks(parsed)
     config = checks.config(read_text)
@@ -52,7 +53,7 @@ _MODES = (Mode.SCHEMA, Mode.CHECK, Mode.ONCE)
 
 
 class _Checks:
-    """One pass over all values; gathers problems."""
+    """Checks all values once and collects the problems."""
 
     def __init__(self, parsed: Parsed) -> None:
         self.problems = list(parsed.problems)
@@ -117,9 +118,9 @@ class _Checks:
         self.problems.append(f"{self._set_by.get(name, f'-{name}')}: {reason}")
 
     def _one_of(self, names: list[str]) -> list[str]:
-        """Drop those of some flags that only a variable sets, if an argument sets another one.
+        """Return which of these exclusive flags are set; an argument outranks all variables.
 
-        Variables such as NODE_NAME are often there for somebody else.
+        Variables such as NODE_NAME are often set for another program.
         """
         by_argument = [name for name in names if self._set_by.get(name, "").startswith("-")]
         if not by_argument:
@@ -202,7 +203,7 @@ class _Checks:
         return self._check("mlab-node-name", names.mlab_node, mlab)
 
     def _file_names(self, place: names.Place, node: str, datatypes: tuple[Datatype, ...]) -> None:
-        """See that every name that is made of these can be a file's, in journal and bucket."""
+        """Check that journal and object names made of these fit the file name limit."""
         known = [*(datatype.name for datatype in datatypes), *names.OWN_DATATYPES]
         longest = max(known, key=len)
         name = f"yyyymmddThhmmss.ffffffZ-{longest}-{node}-{place.experiment}-data.jsonl.gz"

@@ -1,6 +1,6 @@
-"""The commands beside the agent itself, `jostler status` and alike, by their names.
+"""The commands of `jostler` by name: `status`, `verify`, `why`, `help`, `version`.
 
-**Invariant:** a command's module is imported when the command is run, for the agent needs none.
+**Invariant:** a command's module is imported only when the command runs; the agent needs none.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command.
+    """One command.
 
     Attributes:
         name: the first word of the command line.
-        module: has `main(argv)`, which returns the exit status.
-        about: what it does, for a list of commands.
+        module: the module whose `main(argv)` runs the command and returns its exit status.
+        about: a short description for the list of commands.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Command:
     about: str
 
     def run(self, argv: Sequence[str]) -> int:
-        """Run it; return its exit status."""
+        """Run the command; return its exit status."""
         status: int = import_module(self.module).main(argv)
         return status
 
@@ -59,13 +59,13 @@ def listed() -> str:
 
 
 def say_unknown(name: str) -> None:
-    """Write that there is no such command, with the one that may be meant and all there are."""
+    """Report an unknown command, the most similar one, and all that exist, on standard error."""
     lines = [f"there is no command {name!r}{meant(name, _ABOUT)}"]
     lines.append(f"commands are {', '.join(_ABOUT)}; without one, the agent runs by its flags")
     sys.stderr.writelines(f"jostler: {line}\n" for line in lines)
 
 
 def meant(name: str, known: Iterable[str], dash: str = "") -> str:
-    """Return `; did you mean X?` if a known name is like this one, else nothing."""
+    """Return `; did you mean X?` if a known name is similar, else an empty text."""
     close = get_close_matches(name, list(known), n=1)
     return f"; did you mean {dash}{close[0]}?" if close else ""

@@ -1,9 +1,9 @@
-"""Flags as Go's flag package reads them: one dash or two, `-flag value` or `-flag=value`.
+"""A parser for flags as Go's flag package reads them: `-flag value`, `--flag=value`.
 
-**Invariant:** every problem is found in one pass and named by its flag or variable; nothing is
-read but the arguments and the environment that are handed in.
+**Invariant:** one pass finds every problem and names its flag or variable; nothing is read but the
+arguments and the environment that the caller passes in.
 
-argparse stops at the first problem and takes `-x=false` for no switch; hence this table.
+argparse is not used because it stops at the first problem and refuses `-switch=false`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def duration(text: str) -> float:
     """Read a duration as Go writes it, `1h30m` or `250ms`, into seconds.
 
     Raises:
-        ValueError: it is none, or negative.
+        ValueError: `text` is not a duration, or is negative.
     """
     if text == "0":
         return 0.0
@@ -50,7 +50,7 @@ def size(text: str) -> int:
     `20971520`, `20_971_520`, `0x1400000`, `0b1`, `0o17` and `017` as in Go, `30MB`, `20MiB`.
 
     Raises:
-        ValueError: it is none.
+        ValueError: `text` is not a size.
     """
     text = text.strip()
     try:
@@ -65,9 +65,9 @@ def size(text: str) -> int:
 
 
 def directory(text: str) -> str:
-    """Make a directory's path absolute and plain: every program spells its files the same.
+    """Make a directory's path absolute and normal, so that all programs spell it the same way.
 
-    A `..` is taken away as the kernel would go, up from where a symbolic link leads.
+    A `..` after a symbolic link means the parent of the link's target, as in the kernel.
     """
     if ".." in text.split("/"):
         return os.path.realpath(text)
@@ -78,7 +78,7 @@ def boolean(text: str) -> bool:
     """Read a boolean as Go does.
 
     Raises:
-        ValueError: it is none.
+        ValueError: `text` is not a boolean.
     """
     if text in {"1", "t", "T", "TRUE", "true", "True"}:
         return True
@@ -91,7 +91,7 @@ def whole(text: str) -> int:
     """Read a whole number.
 
     Raises:
-        ValueError: it is none.
+        ValueError: `text` is not a whole number.
     """
     if not re.fullmatch(r"\d{1,18}", text, re.ASCII):
         raise ValueError(f"{text!r} is not a whole number")
@@ -99,7 +99,7 @@ def whole(text: str) -> int:
 
 
 def words(text: str) -> list[str]:
-    """Read a list: `a,b`."""
+    """Read a list with commas: `a,b`."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
@@ -107,7 +107,7 @@ def host_port(text: str) -> tuple[str, int]:
     """Read `HOST:PORT`, `:PORT` or `[ADDRESS]:PORT`; the host is empty when it is not given.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: `text` has none of these forms.
     """
     try:
         parts = urlsplit(f"//{text}")
@@ -124,10 +124,10 @@ class Flag:
     """One flag.
 
     Attributes:
-        name: without a dash; its variable is the name in capitals with `_` for the rest.
-        read: turns text into a value or raises ValueError.  `boolean` makes a switch, `words` a
-            list that grows with each use.
-        default: as text for `-help`; read like a given value unless it is None.
+        name: without a dash; its variable is the name in capitals, other characters become `_`.
+        read: turns text into a value or raises ValueError.  With `boolean` the flag is a switch;
+            with `words` each use appends to a list.
+        default: the default as text, shown by `-help`; None for no value.
         help: what it does, with the unit.
         aliases: other names of the same flag.
         variable: whether the environment may set it.
@@ -153,7 +153,7 @@ def variable(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The values of all flags by name, who set each, every problem found, and other arguments."""
+    """The values of all flags by name, the source of each, all problems, and other arguments."""
 
     values: dict[str, Any]
     set_by: dict[str, str]
@@ -164,13 +164,14 @@ class Parsed:
 def parse(
     table: Sequence[Flag], argv: Sequence[str], environ: Mapping[str, str], *, most_words: int = 0
 ) -> Parsed:
-    """Read the command line; what it leaves open, from the environment; the rest is the default.
+    """Read all flags: from the command line, else from the environment, else their defaults.
 
     Args:
-        table: the flags there are.
+        table: the known flags.
         argv: without the program's name.
-        environ: where flags that are not given may be set.
-        most_words: how many arguments may be no flags; those after `--` are none.
+        environ: the environment variables.
+        most_words: how many arguments without a dash are allowed; after `--` all arguments are
+            such.
     """
     parsed = Parsed({}, {}, [], [])
     by_name = {name: flag for flag in table for name in (flag.name, *flag.aliases)}

@@ -1,6 +1,6 @@
-"""The edge: argv, signals and the exit status.
+"""The entry point of the command `jostler`: arguments, signals and the exit status.
 
-Exit status: 0 done; 1 something could not be done, and the log says what; 2 wrong use.
+Exit status: 0 done; 1 something failed, and the log says what; 2 wrong use.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _command(argv: list[str]) -> int:
-    """Run the command that the first word names, or the agent if it is a flag."""
+    """Run the command that the first argument names, or the agent if it is a flag."""
     match argv:
         case [commands.HELP]:
             argv = ["-help"]
@@ -71,7 +71,7 @@ def _agent(argv: list[str]) -> int:
 
 
 def _start(parsed: Parsed) -> int:
-    """Make the configuration and do what it says."""
+    """Check the flags, then run the mode that they select."""
     try:
         config = cli.configure(parsed, lambda path: Path(path).read_text(encoding="utf-8"))
     except ConfigError as exc:
@@ -94,7 +94,7 @@ def _start(parsed: Parsed) -> int:
 
 
 def start_log(config: Config) -> None:
-    """Write logs as the configuration says."""
+    """Start logging in the configured format."""
     text = config.log_format is LogFormat.TEXT or (
         config.log_format is LogFormat.AUTO and sys.stdout.isatty()
     )
@@ -102,7 +102,7 @@ def start_log(config: Config) -> None:
 
 
 def _tell_changes(config: Config) -> None:
-    """Log where the configuration is not what flags and variables say one by one."""
+    """Log each setting that differs from what a flag or variable says on its own."""
     log_ = log.Log("jostler.config")
     for flag, variable in config.overruled:
         log_.warning("variable.overruled", variable=variable, by=flag)
@@ -136,7 +136,7 @@ def _arrivals(config: Config) -> Arrivals:
     """Watch the spool as `-watch` says; with `-once`, scan it once.
 
     Raises:
-        ConfigError: what `-watch` names cannot be had here.
+        ConfigError: this system does not support what `-watch` names.
     """
     from jostler.agent.start import watched  # noqa: PLC0415 - other modes start without it
     from jostler.watchdir import WatchError, open_arrivals, scan_once  # noqa: PLC0415 - as above
@@ -153,7 +153,7 @@ def _serve(host: str, port: int, status: Status) -> None:
     """Serve metrics and status until the process ends.
 
     Raises:
-        ConfigError: the address cannot be had.
+        ConfigError: the server cannot listen on the address.
     """
     from jostler.agent.observe.routes import routes  # noqa: PLC0415 - only a serving agent needs it
     from jostler.agent.observe.server import StatusServer  # noqa: PLC0415 - as above
@@ -170,7 +170,7 @@ def _serve(host: str, port: int, status: Status) -> None:
 
 
 def _stop_after(interval_s: float, stop: threading.Event, wake: Callable[[], None]) -> None:
-    """Stop the agent after a time, as `-test-interval` wants."""
+    """Stop the agent after the time that `-test-interval` gives."""
 
     def ring() -> None:
         stop.set()
@@ -182,7 +182,7 @@ def _stop_after(interval_s: float, stop: threading.Event, wake: Callable[[], Non
 
 
 def _on_signals(stop: threading.Event, abort: threading.Event, wake: Callable[[], None]) -> None:
-    """Let the first SIGTERM or SIGINT drain the agent, and the second end it."""
+    """Let the first SIGTERM or SIGINT drain the agent, and the second one abort the drain."""
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         (abort if stop.is_set() else stop).set()

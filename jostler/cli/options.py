@@ -1,7 +1,7 @@
-"""The flags of the command line: names, defaults and what each is for.
+"""The table of the agent's flags: names, defaults and help texts.
 
-**Invariant:** this table is the whole truth about flags; `-help` and docs/agent.md follow it, and
-a test compares them.
+**Invariant:** every flag is defined here.  `-help` prints this table, and a test compares it with
+docs/agent.md.
 """
 
 from __future__ import annotations

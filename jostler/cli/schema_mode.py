@@ -1,7 +1,7 @@
-"""Schema mode: write table schemas, show them, and say how they fit what is stored.
+"""Schema mode (`-schema`): write table schemas, show them, compare them with the stored ones.
 
-**Invariant:** writes only `<datatype>-table.json` (or, from samples, `<name>.json` to standard
-output) in the current directory; of the bucket it only reads.
+**Invariant:** it writes only `<datatype>-table.json` in the current directory, or with
+`-from-samples` a datatype schema to standard output.  It only reads from the bucket.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def show(config: Config, out: TextIO | None = None) -> bool:
-    """Do what `-schema` says; return whether every schema can be used.
+    """Run schema mode; return whether every schema can be used.
 
     Raises:
         SchemaError: a datatype schema is wrong.
@@ -58,7 +58,7 @@ def show(config: Config, out: TextIO | None = None) -> bool:
 
 
 def _fits(config: Config, datatype: str, fields: Fields, out: TextIO) -> bool:
-    """Say how a schema fits the stored one; return whether the agent would start."""
+    """Write how a schema differs from the stored one; return whether the agent would start."""
     name = config.place.table_schema(datatype)
     url = f"{config.bucket}/{name}"
     try:

@@ -1,6 +1,6 @@
-"""`jostler status`: what a running agent says of itself, in a terminal.
+"""The command `jostler status`: show the state of a running agent in a terminal.
 
-**Invariant:** reads only; control characters of what is shown never reach the terminal.
+**Invariant:** it only reads, and writes no control characters from the answer to the terminal.
 
 Exit status: 0 all is well; 1 something is wrong; 2 wrong use, or no agent answers.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 WELL, WRONG, MISUSED = 0, 1, 2
 WATCH_S = 2.0
 HOME, REST_OF_LINE, REST_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
-"""To the first place of the terminal; clear to the end of the line; of the screen (ECMA-48)."""
+"""Control sequences (ECMA-48): cursor home; erase to end of line; erase to end of screen."""
 ABOUT = """usage: jostler status [flags]
 
 Shows what a running agent says of itself: what waits, what is on its way, what went wrong.
@@ -116,10 +116,10 @@ def _text(document: dict[str, Any], *, full: bool) -> str:
 
 
 def _watch(agent: AgentClient, *, full: bool) -> int:
-    """Show the status again and again; an agent that is away may come back.
+    """Show the status every few seconds until interrupted, even while no agent answers.
 
     Returns:
-        The exit status for what was shown last.
+        The exit status of what was shown last.
     """
     terminal = sys.stdout.isatty()
     status = MISUSED
@@ -130,7 +130,7 @@ def _watch(agent: AgentClient, *, full: bool) -> int:
                 text, status = _text(document, full=full), _status_of(document)
             except AskError as exc:
                 text, status = f"{exc}; asking again\n", MISUSED
-            if terminal:  # over what stands there, line by line, so that nothing flickers
+            if terminal:  # overwrite the old text line by line: clearing first would flicker
                 lines = text.replace("\n", f"{REST_OF_LINE}\n")
                 text = f"{HOME}{lines}{REST_OF_SCREEN}"
             sys.stdout.write(text if terminal else f"{text}\n")

@@ -1,9 +1,9 @@
 """The status document as text for a terminal: a screen that fits, or all details.
 
-**Invariant:** whatever the document holds, what is written is printable, line by line, and no line
-is wider than it may be; the screen has no more lines than fit.
+**Invariant:** whatever the document contains, the text is printable and no line exceeds the given
+width; a screen has no more lines than fit.
 
-Pure: the present is the document's own.
+Pure: the current time is the one in the document.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Json = dict[str, Any]
 
 
 def screen(document: Json, width: int = WIDTH, height: int = HEIGHT) -> str:
-    """Write what fits on a terminal, all that is wrong first.
+    """Write what fits on a terminal, problems first.
 
     Args:
-        document: as /status.json has it.
-        width: columns.
-        height: lines; one of them is left to the prompt.
+        document: the content of /status.json.
+        width: columns of the terminal.
+        height: lines of the terminal; one of them is left for the prompt.
     """
     left = max(HEIGHT, height) - 1
     top = list(_health(document["health"], width))
@@ -51,7 +51,7 @@ def screen(document: Json, width: int = WIDTH, height: int = HEIGHT) -> str:
 
 
 def details(document: Json, width: int = WIDTH) -> str:
-    """Write everything, however long; only text between names is wrapped."""
+    """Write everything, however long; wrap sentences, but never names."""
     now = document["now"]
     lines = [*_health(document["health"], width), "", *_agent(document)]
     for datatype in document["datatypes"]:
@@ -102,7 +102,7 @@ def _health(health: Json, width: int) -> Iterator[str]:
     yield from _wrapped(health["headline"], width, mark, " " * len(mark))
     for problem in health["problems"]:
         sign = f"{SIGNS.get(problem['level'], '!')} "
-        if not health["headline"].startswith(problem["text"]):  # else it stands above
+        if not health["headline"].startswith(problem["text"]):  # else the headline has it
             yield from _wrapped(problem["text"], width, sign, "  ")
             sign = "  "
         yield from _wrapped(problem["hint"], width, f"{sign}  ", "    ")
@@ -219,7 +219,7 @@ def _since(then: str | None, now: str) -> str:
 
 
 def _short(then: str | None, now: str) -> str:
-    """Write an age in its largest unit alone."""
+    """Write an age in its largest unit only."""
     if not then:
         return DASH
     parts = _ago(then, now).split()

@@ -1,7 +1,7 @@
-"""Standard streams that are closed, or whose reader has gone away.
+"""Protection against standard streams that are closed or whose reader is gone.
 
-**Invariant:** nothing that is lost on standard output changes what the program does or its status,
-but for a command whose whole purpose was that output.
+**Invariant:** output that cannot be written changes neither what the program does nor its exit
+status, except for a command whose only purpose is that output.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import sys
 
 
 def complete() -> None:
-    """Open the standard streams that whoever started us has closed, on the null device.
+    """Open each closed standard stream on the null device.
 
-    Otherwise the next file that is opened, such as one of the journal, gets the descriptor of
-    standard output, and whatever writes there spoils it.
+    Otherwise the next file that the program opens, such as a journal record, would get descriptor
+    1, and everything written to standard output would corrupt it.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is not None:
@@ -27,10 +27,10 @@ def complete() -> None:
 
 
 def flush() -> bool:
-    """Write out what is left on standard output; return whether anybody takes it.
+    """Write buffered standard output; return whether that succeeds.
 
-    What nobody takes is dropped here: the interpreter would complain of it at its end, with a
-    trace and a status of its own.
+    If it fails, drop the buffer: the interpreter would otherwise try again at exit, print a trace
+    and exit with status 120.
     """
     try:
         sys.stdout.flush()

@@ -1,6 +1,6 @@
-"""`jostler verify`: check the bundles of a bucket against each other, in a terminal.
+"""The command `jostler verify`: check the bundles of a bucket for consistency.
 
-**Invariant:** reads only; control characters of what is shown never reach the terminal.
+**Invariant:** it only reads, and writes no control characters from the bucket to the terminal.
 
 Exit status: 0 all is well; 1 a difference was found, or nothing was found to check; 2 wrong use.
 """
@@ -101,7 +101,7 @@ def _failed(exc: JostlerError) -> int:
 
 
 def _nothing(storage: Storage, prefix: str, report: Report, originals: Path | None) -> str:
-    """Say what there was nothing of, so that a mistyped name does not look like success."""
+    """Describe what was not found, so that a mistyped name does not look like success."""
     if originals and not report.originals:
         return f"{originals} has no file to compare with"
     if report.bundles or report.problems:

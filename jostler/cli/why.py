@@ -1,7 +1,7 @@
-"""`jostler why`: asks the agent, the journal, the spool, the bucket and BigQuery for one file.
+"""The command `jostler why`: look for one file in agent, journal, spool, bucket and BigQuery.
 
-**Invariant:** reads only.  A place that cannot be asked is named with the reason, and the others
-are asked all the same.
+**Invariant:** it only reads.  If one of these cannot be searched, the answer says so with the
+reason, and the others are still searched.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jostler.agent.why.spool import Doer, Setting
 from jostler.archive import bigquery
 from jostler.archive import lookup as archive
 from jostler.bundle import state_dir
-from jostler.cli.agent_client import AgentClient, AskError, Told
+from jostler.cli.agent_client import AgentAnswer, AgentClient, AskError
 from jostler.cli.flags import parse, usage
 from jostler.cli.why_options import ABOUT, FLAGS
 from jostler.errors import JostlerError
@@ -59,7 +59,7 @@ def main(argv: list[str]) -> int:
 
 
 def _run(text: str, values: Mapping[str, Any]) -> int:
-    """Look everywhere, write what was found, return the exit status.
+    """Search everywhere, write the findings, return the exit status.
 
     Raises:
         ValueError: wrong use.
@@ -75,7 +75,7 @@ def _run(text: str, values: Mapping[str, Any]) -> int:
 
 
 def _show(answer: Answer) -> None:
-    """Write the newest row: as it is to a program, made harmless to a terminal."""
+    """Write the newest row: unchanged into a pipe or file, without control characters otherwise."""
     row = next((found.row for found in answer.findings if found.row), b"")
     if sys.stdout.isatty():
         row = shown(row.decode(errors="surrogateescape")).encode()
@@ -85,13 +85,13 @@ def _show(answer: Answer) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archived:
-    """Where a file is, or is to be, archived.
+    """Where in a bucket to look for a file.
 
     Attributes:
-        bucket: URL or name; empty when none is known.
-        places: the experiment's, of each layout to look at; none when no experiment is known.
-        datatypes: that it may have.
-        node: of the agent that was asked; else empty.
+        bucket: URL or name; empty when unknown.
+        places: the experiment's place in each layout; none when the experiment is unknown.
+        datatypes: the datatypes that the file may have.
+        node: the node of the agent that answered; else empty.
     """
 
     bucket: str
@@ -102,7 +102,7 @@ class Archived:
 
 def _everywhere(text: str, values: Mapping[str, Any]) -> Answer:
     told = _ask_agent(values["address"], text)
-    if isinstance(told, Told):
+    if isinstance(told, AgentAnswer):
         asked = question.parse(text, spool=told.spool, datatypes=told.datatypes)
         found, looked = list(told.answer.findings), list(told.answer.looked)
         archived = Archived(
@@ -140,15 +140,15 @@ def _everywhere(text: str, values: Mapping[str, Any]) -> Answer:
     return Answer.of(_same_bytes(found), looked)
 
 
-def _ask_agent(address: str | None, text: str) -> Told | str:
-    """Ask an agent for a file; if none tells, return why.
+def _ask_agent(address: str | None, text: str) -> AgentAnswer | str:
+    """Ask an agent about a file; return its answer, or the reason why there is none.
 
     Args:
-        address: as `-address` gives it; None: where the environment says; empty: nobody.
-        text: the file.
+        address: the value of `-address`; None for the default, empty to ask no agent.
+        text: what the user typed to name the file.
 
     Raises:
-        ValueError: the address is none.
+        ValueError: the address has a wrong form.
     """
     if not address and address is not None:
         return "no -address given"
@@ -163,7 +163,7 @@ def _ask_agent(address: str | None, text: str) -> Told | str:
 
 
 def _same_bytes(found: Sequence[Finding]) -> list[Finding]:
-    """Say of a file that waits whether the very bytes are stored already."""
+    """Add to each waiting file whether a file with the same bytes is already stored."""
     stored = {one.evidence.get("hash") for one in found if one.state is State.STORED} - {None}
     told = "; the same bytes are stored already, see below, and the loader keeps one of two rows"
     return [
@@ -175,7 +175,7 @@ def _same_bytes(found: Sequence[Finding]) -> list[Finding]:
 
 
 def _here(text: str, values: Mapping[str, Any], silent: str) -> tuple[Asked, Answer]:
-    """Look into journal and spool without an agent's help."""
+    """Search journal and spool directly, because no agent answers."""
     experiment = _experiment(values, text)
     if not experiment:
         asked = question.parse(text, spool="", datatypes=values["datatype"])
@@ -198,7 +198,7 @@ def _here(text: str, values: Mapping[str, Any], silent: str) -> tuple[Asked, Ans
 
 
 def _experiment(values: Mapping[str, Any], text: str) -> str:
-    """Return the experiment, if need be from a path of the spool."""
+    """Return the experiment as given, else as named in a path of the spool."""
     top = f"{values['local-data-dir'].rstrip('/')}/"
     given = str(values["experiment"] or "")
     if not given and text.startswith(top) and "/" in text.removeprefix(top):
@@ -211,10 +211,10 @@ def _bucket(values: Mapping[str, Any]) -> str:
 
 
 def _places(data_dir: str, organization: str, experiment: str) -> tuple[Place, ...]:
-    """Return the experiment's place of each layout that can be named.
+    """Return the experiment's place in each bucket layout that these names allow.
 
     Raises:
-        ValueError: one of the names is none.
+        ValueError: one of the names is not allowed.
     """
     if not experiment:
         return ()
@@ -228,7 +228,7 @@ def _places(data_dir: str, organization: str, experiment: str) -> tuple[Place, .
 
 
 def _unasked(archived: Archived, days: Sequence[date]) -> str:
-    """Say why neither the bucket nor BigQuery can be asked; nothing if they can."""
+    """Return why neither bucket nor BigQuery can be searched; an empty text if they can."""
     if not archived.places:
         return "no -experiment given"
     if not days:

@@ -1,7 +1,7 @@
-"""The flags of `jostler why`: its own, and those of the agent that say where things are.
+"""The flags of `jostler why`: its own, and the agent's flags that locate spool and journal.
 
-**Invariant:** a flag of the agent means here what it means there, and is set by the same variable,
-so that in the agent's container the file's name is enough.
+**Invariant:** a flag shared with the agent has the same meaning and the same variable, so that in
+the agent's container the file's name is the only argument needed.
 """
 
 from __future__ import annotations

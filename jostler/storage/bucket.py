@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredObject:
     """An object's bytes and the version (GCS: generation) they were read at."""
 
     data: bytes
@@ -56,7 +56,7 @@ class Storage(Protocol):
     def upload_id(self, name: str) -> str | None:
         """Return the upload id of what `name` holds; None when it holds nothing."""
 
-    def read(self, name: str, version: str = "") -> Stored:
+    def read(self, name: str, version: str = "") -> StoredObject:
         """Return an object whole.
 
         Args:

@@ -24,7 +24,7 @@ from jostler.errors import (
     RefusedError,
     TransientError,
 )
-from jostler.storage.bucket import ObjectInfo, Stored, upload_id
+from jostler.storage.bucket import ObjectInfo, StoredObject, upload_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -78,11 +78,11 @@ class DirectoryStorage:
         except MissingError:
             return None
 
-    def read(self, name: str, version: str = "") -> Stored:
+    def read(self, name: str, version: str = "") -> StoredObject:
         """Read a file whole; see `_version`."""
         with _translated(name), self._path(name).open("rb") as file:
             found = self._expect(name, file, version)
-            return Stored(file.read(), found)
+            return StoredObject(file.read(), found)
 
     def read_range(self, name: str, offset: int, length: int, version: str = "") -> bytes:
         """Read a part of a file."""

@@ -37,7 +37,7 @@ from jostler.errors import (
     StorageError,
     TransientError,
 )
-from jostler.storage.bucket import ObjectInfo, Stored, content_type, upload_id
+from jostler.storage.bucket import ObjectInfo, StoredObject, content_type, upload_id
 from jostler.storage.causes import cause
 
 if TYPE_CHECKING:
@@ -95,14 +95,14 @@ class GcsStorage:
             blob = self._bucket.get_blob(name, **self._how)
             return None if blob is None else str((blob.metadata or {}).get("upload-id", ""))
 
-    def read(self, name: str, version: str = "") -> Stored:
+    def read(self, name: str, version: str = "") -> StoredObject:
         """Download an object, at one generation if it is named, and the generation it had."""
         blob = self._blob(name, version)
         with self._asking(name):
             data = blob.download_as_bytes(raw_download=True, **self._how)
             if blob.generation is None:  # not every server sends the x-goog-generation header
                 blob.reload(**self._how)
-            return Stored(data, str(blob.generation))
+            return StoredObject(data, str(blob.generation))
 
     def read_range(self, name: str, offset: int, length: int, version: str = "") -> bytes:
         """Download a part of an object with one ranged request."""

@@ -1,1 +1,1 @@
-"""The question `where is my file?` and its answer, as values."""
+"""Question and answer of `jostler why` (where is my file?), as values."""

@@ -1,7 +1,7 @@
-"""The question: what somebody typed, taken apart as far as it can be.
+"""The question of `jostler why`: the typed text, split into datatype, directory and name.
 
-**Invariant:** what is not known stays empty, and matches anything; nothing is guessed that a
-reader could not see in the text.
+**Invariant:** a part that the text does not contain stays empty and matches anything; no part is
+guessed.
 
 Pure.
 """
@@ -22,14 +22,15 @@ _DAY_PARTS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A file that somebody asks for.
+    """The file that a user asks about.
 
     Attributes:
-        text: as it was typed.
+        text: what the user typed.
         path: below the experiment's spool, when the text is a path of that spool; else empty.
         datatype: empty when it is not known.
-        directory: below the datatype's directory, normally `yyyy/mm/dd`; None when not known.
-        name: of the file itself.
+        directory: the path below the datatype's directory, normally `yyyy/mm/dd`; None when not
+            known.
+        name: the file's own name.
     """
 
     text: str
@@ -40,7 +41,7 @@ class Asked:
 
     @property
     def day(self) -> date | None:
-        """The day that the path names, if it names one."""
+        """The day in the path; None if there is none."""
         try:
             return Day.parse(self.directory or "").date
         except ValueError:
@@ -48,13 +49,13 @@ class Asked:
 
     @property
     def filename(self) -> str | None:
-        """The path below the datatype's directory, as rows have it; None when not known."""
+        """The path below the datatype's directory, as in a row; None when not known."""
         if self.directory is None:
             return None
         return f"{self.directory}/{self.name}" if self.directory else self.name
 
     def matches(self, path: str) -> bool:
-        """Say whether a path below the experiment's spool may be the one that is meant."""
+        """Return whether a path below the experiment's spool may be this file."""
         if self.path:
             return path == self.path
         datatype, _, filename = path.partition("/")
@@ -65,7 +66,7 @@ class Asked:
         return filename.rpartition("/")[2] == self.name
 
     def matches_row(self, filename: str) -> bool:
-        """Say the same of the Filename of a row; the Go agent writes an absolute path."""
+        """Return whether a row's Filename may be this file; the Go agent's is an absolute path."""
         wanted = display(self.name if self.filename is None else self.filename)
         if not filename.startswith("/") and self.filename is not None:
             return filename == wanted
@@ -76,15 +77,15 @@ class Asked:
 
 
 def parse(text: str, *, spool: str, datatypes: Collection[str]) -> Asked:
-    """Take apart what was typed: a path, a Filename, or a bare file name.
+    """Parse what the user typed: a path, a Filename, or a bare file name.
 
     Args:
         text: an absolute path; a path below the experiment or below a datatype; or a name.
         spool: the experiment's directory, without a slash at its end; may be empty.
-        datatypes: that are known.
+        datatypes: the known datatypes.
 
     Raises:
-        ValueError: it names no file.
+        ValueError: the text names no file.
     """
     parts = [part for part in text.split("/") if part not in {"", "."}]
     if not parts or text.endswith("/") or "\0" in text or ".." in parts:
@@ -103,7 +104,7 @@ def parse(text: str, *, spool: str, datatypes: Collection[str]) -> Asked:
 def _folders(
     folders: list[str], datatypes: Collection[str], *, inside: bool
 ) -> tuple[str, str | None]:
-    """Return datatype and directory of a file in these folders."""
+    """Return the datatype and the directory of a file from the folders of its path."""
     if not folders:
         return "", None
     day = "/".join(folders[-_DAY_PARTS:])

@@ -1,7 +1,7 @@
-"""What `jostler why` finds: where a file is, since when, why, and how that can be proved.
+"""The answer of `jostler why`: where a file is, since when, why, and the evidence.
 
-**Invariant:** whatever a file's name or content says stays text: it is written so that no terminal
-obeys it.  A finding is never changed.
+**Invariant:** text from a file's name or content is written without control characters, so it is
+safe on a terminal.  A finding never changes.
 
 Pure.
 """
@@ -24,7 +24,7 @@ Value = str | int | bool
 
 
 class State(StrEnum):
-    """Where a file is; the order is that of its life."""
+    """Where a file is; members are in the order in which a file passes through them."""
 
     IGNORED = "ignored"
     WAITING = "waiting"
@@ -38,22 +38,22 @@ class State(StrEnum):
 
     @property
     def is_well(self) -> bool:
-        """Whether such a file is safe or on its way."""
+        """Whether a file in this state is safe or on its way."""
         return self not in {State.IGNORED, State.REJECTED, State.KEPT, State.MISSING}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One place where a file is, or was, for it may have been delivered more than once.
+    """One location of a file.  A file delivered more than once has several findings.
 
     Attributes:
-        state: where it is.
+        state: where the file is.
         file: its path below the experiment's spool, as far as it is known.
-        since: aware; None when that cannot be told.
+        since: when it entered the state, aware; None when unknown.
         why: a sentence: what the state means for this file.
-        next: what comes of it by itself, or what a person can do.
-        evidence: what the finding rests on, by name: objects, lines, hashes, paths.
-        row: the bytes of its row's `raw`, if they were asked for.
+        next: what happens next without help, or what a person can do.
+        evidence: the facts behind the finding, by name: objects, lines, hashes, paths.
+        row: the bytes of its row's `raw`, if the caller wanted them.
     """
 
     state: State
@@ -65,7 +65,7 @@ class Finding:
     row: bytes = b""
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `parse` reads; a row is text, and is not read again."""
+        """Return the form that `parse` reads; `row` becomes text, which `parse` ignores."""
         row = {"row": self.row.decode(errors="backslashreplace")} if self.row else {}
         return row | {
             "state": str(self.state),
@@ -99,12 +99,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """One place that was, or was not, looked at.
+    """One part of the system and whether it was searched.
 
     Attributes:
         where: agent, journal, spool, bucket or BigQuery.
-        done: whether it could be looked at.
-        told: what was looked at there, or why it was not.
+        done: whether it was searched.
+        told: what was searched there, or why it was not.
     """
 
     where: str
@@ -127,14 +127,14 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """All findings, newest first, and the places that were looked at."""
+    """All findings, newest first, and the parts of the system that were searched."""
 
     findings: tuple[Finding, ...]
     looked: tuple[Looked, ...]
 
     @classmethod
     def of(cls, findings: Iterable[Finding], looked: Iterable[Looked]) -> Answer:
-        """Put findings in order: newest first, those without a time last."""
+        """Sort the findings: newest first, those without a time last."""
         oldest = datetime.min.replace(tzinfo=UTC)
         ordered = sorted(findings, key=lambda found: found.since or oldest, reverse=True)
         return cls(tuple(ordered), tuple(looked))
@@ -147,7 +147,7 @@ class Answer:
         return FOUND_WELL if self.findings[0].state.is_well else FOUND_BAD
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the agent answers and `-json` shows."""
+        """Return the JSON form that the agent sends and `-json` shows."""
         return {
             "format": 1,
             "state": str(self.findings[0].state) if self.findings else "unknown",
@@ -181,5 +181,5 @@ def _finding_lines(found: Finding, now: datetime) -> list[str]:
 
 
 def as_json(answer: Answer) -> str:
-    """Write an answer as JSON that is safe on a terminal: ASCII, without DEL."""
+    """Write an answer as JSON that is safe on a terminal: ASCII without control characters."""
     return json.dumps(answer.to_json(), indent=1).replace("\x7f", "\\u007f") + "\n"

@@ -21,7 +21,12 @@ from jostler.words import duration, size
 
 if TYPE_CHECKING:
     from jostler.agent.observe.health import Health
-    from jostler.agent.observe.snapshot import ClosedBundle, OpenBundle, Snapshot, StoredBundle
+    from jostler.agent.observe.snapshot import (
+        ClosedBundleView,
+        OpenBundleView,
+        Snapshot,
+        StoredBundleView,
+    )
     from jostler.agent.observe.status import Status
     from jostler.agent.observe.survey import Surveyed
     from jostler.bundle import Fared, Limits, Recurring
@@ -208,7 +213,7 @@ def _datatype(name: str, status: Status, snapshot: Snapshot, fared: Fared) -> Js
     }
 
 
-def _open(one: OpenBundle, limits: Limits, at_s: float) -> Json:
+def _open(one: OpenBundleView, limits: Limits, at_s: float) -> Json:
     left_s = max(0.0, one.opened_s + limits.max_age_s - at_s)
     left_bytes = max(0, limits.max_bytes - one.row_bytes)
     return {
@@ -224,7 +229,7 @@ def _open(one: OpenBundle, limits: Limits, at_s: float) -> Json:
     }
 
 
-def _closed(one: ClosedBundle, fared: Fared) -> Json:
+def _closed(one: ClosedBundleView, fared: Fared) -> Json:
     return {
         "bundle": one.name,
         "files": one.files,
@@ -236,7 +241,7 @@ def _closed(one: ClosedBundle, fared: Fared) -> Json:
     }
 
 
-def _stored(one: StoredBundle) -> Json:
+def _stored(one: StoredBundleView) -> Json:
     remote = one.url.startswith("gs://")
     return {
         "bundle": one.name,

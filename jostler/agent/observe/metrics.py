@@ -37,7 +37,7 @@ NO_DATATYPE = ""
 """What is asked of the bucket for all datatypes at once, at the start."""
 
 
-class Row(NamedTuple):
+class Family(NamedTuple):
     """A counter or gauge."""
 
     name: str
@@ -122,116 +122,116 @@ BY_DATATYPE = ("datatype",)
 BY_REASON = ("datatype", "reason")
 
 COUNTERS = (
-    Row(
+    Family(
         "jostler_files_arrived",
         "Files closed or renamed in, and those that only a scan brought.",
         BY_DATATYPE,
         _by_datatype(lambda v: v.arrived),
     ),
-    Row(
+    Family(
         "jostler_files_taken",
         "Files put into a bundle.",
         BY_DATATYPE,
         _by_datatype(lambda v: v.tally.taken),
     ),
-    Row(
+    Family(
         "jostler_files_archived",
         "Files whose bundle and index are durable; counted after they were unlinked.",
         BY_DATATYPE,
         _by_datatype(lambda v: v.tally.archived),
     ),
-    Row(
+    Family(
         "jostler_files_rejected",
         "Bad files stored as rows of rejected1.",
         BY_REASON,
         _by_reason(REASONS, lambda v: v.tally.rejected),
     ),
-    Row(
+    Family(
         "jostler_files_kept",
         "Bad files left where they are.",
         BY_REASON,
         _by_reason(REASONS, lambda v: v.tally.kept),
     ),
-    Row(
+    Family(
         "jostler_files_deleted",
         "Bad files deleted without an upload.",
         BY_REASON,
         _by_reason(REASONS, lambda v: v.tally.deleted),
     ),
-    Row(
+    Family(
         "jostler_files_ignored",
         "Files that were closed or renamed in and are none to take.",
         BY_REASON,
         _ignored,
     ),
-    Row(
+    Family(
         "jostler_files_changed",
         "Files that changed while their bundle was on its way; taken again.",
         BY_DATATYPE,
         _by_datatype(lambda v: v.tally.changed),
     ),
-    Row(
+    Family(
         "jostler_files_vanished",
         "Files that were gone before they could be read.",
         BY_DATATYPE,
         _by_datatype(lambda v: v.tally.vanished),
     ),
-    Row(
+    Family(
         "jostler_file_bytes",
         "Bytes of files put into a bundle.",
         BY_DATATYPE,
         _by_datatype(lambda v: v.tally.file_bytes),
     ),
-    Row(
+    Family(
         "jostler_object_bytes",
         "Bytes of data objects stored.",
         BY_DATATYPE,
         _by_datatype(lambda v: v.tally.object_bytes),
     ),
-    Row(
+    Family(
         "jostler_bundles_sealed",
         "Bundles closed.",
         BY_REASON,
         _by_reason(SealReason, lambda v: v.tally.sealed),
     ),
-    Row(
+    Family(
         "jostler_bundles_stored",
         "Bundles made durable.",
         BY_DATATYPE,
         _by_datatype(lambda v: v.tally.bundles),
     ),
-    Row(
+    Family(
         "jostler_upload_attempts",
         "Steps of commits tried: requests to the bucket, writes to the journal.",
         BY_DATATYPE,
         _attempts,
     ),
-    Row(
+    Family(
         "jostler_upload_failures",
         "Of these, those that failed and are tried again.",
         ("datatype", "class"),
         _failures,
     ),
-    Row(
+    Family(
         "jostler_inotify_overflows",
         "Times that the kernel's queue of events ran over.",
         (),
         _one(lambda _, v: v.now.counts.overflows if v.now else 0),
     ),
-    Row(
+    Family(
         "jostler_watches_lost",
         "Watched directories that went away, and watchers that died.",
         (),
         _one(lambda _, v: v.now.counts.lost if v.now else 0),
     ),
-    Row("jostler_scans", "Scans of the whole spool begun.", ("reason",), _scans),
-    Row(
+    Family("jostler_scans", "Scans of the whole spool begun.", ("reason",), _scans),
+    Family(
         "jostler_scan_found_files",
         "Files met by scans.",
         (),
         _one(lambda _, v: v.now.counts.found if v.now else 0),
     ),
-    Row(
+    Family(
         "jostler_journal_replays",
         "Bundles of an earlier process that were gone on with.",
         (),
@@ -240,115 +240,115 @@ COUNTERS = (
 )
 
 GAUGES = (
-    Row(
+    Family(
         "jostler_open_bundles",
         "Bundles that take rows.",
         BY_DATATYPE,
         _by_datatype(_open_sums(lambda _: 1)),
     ),
-    Row(
+    Family(
         "jostler_open_bundle_bytes",
         "Bytes of memory that open bundles take.",
         BY_DATATYPE,
         _by_datatype(_open_sums(lambda held_bytes: held_bytes)),
     ),
-    Row(
+    Family(
         "jostler_files_waiting",
         "Files on disk that no bundle has, by the last survey.",
         BY_DATATYPE,
         _waiting("files"),
     ),
-    Row(
+    Family(
         "jostler_oldest_waiting_timestamp_seconds",
         "Since when the oldest of them waits; 0 when none does.",
         BY_DATATYPE,
         _waiting("oldest_s"),
     ),
-    Row(
+    Family(
         "jostler_last_arrival_timestamp_seconds",
         "When a file last arrived, good or bad; 0 before the first.",
         BY_DATATYPE,
         _by_datatype(lambda v: v.last_arrival_s),
     ),
-    Row(
+    Family(
         "jostler_last_success_timestamp_seconds",
         "When a bundle was last made durable; 0 before the first.",
         BY_DATATYPE,
         _by_datatype(lambda v: v.last_success_s),
     ),
-    Row(
+    Family(
         "jostler_spool_free_bytes",
         "Free bytes of the spool's file system.",
         (),
         _one(lambda b, _: b.disk.free_bytes),
     ),
-    Row(
+    Family(
         "jostler_spool_size_bytes",
         "Size of the spool's file system.",
         (),
         _one(lambda b, _: b.disk.size_bytes),
     ),
-    Row(
+    Family(
         "jostler_spool_full_in_seconds",
         "When it is full, if it goes on as in the last hour; +Inf while it does not fill.",
         (),
         _one(lambda s, _: s.disk.full_in_s),
     ),
-    Row(
+    Family(
         "jostler_queue_files",
         "Paths that were announced and not yet looked at.",
         (),
         _one(lambda _, v: v.now.queue_files if v.now else 0),
     ),
-    Row(
+    Family(
         "jostler_memory_held_bytes",
         "Bytes of bundles in memory, open or on their way.",
         (),
         _one(lambda _, v: v.now.held_bytes if v.now else 0),
     ),
-    Row(
+    Family(
         "jostler_memory_limit_bytes",
         "What -memory-max allows.",
         (),
         _one(lambda b, _: b.config.memory_max),
     ),
-    Row(
+    Family(
         "jostler_uploads_failing",
         "1 while commits, or the start's requests to the bucket, fail, else 0.",
         (),
         _one(lambda b, _: float(bool(b.troubles.fared().failing_since_s))),
     ),
-    Row(
+    Family(
         "jostler_uploads_failing_since_timestamp_seconds",
         "Since when they fail; 0 while they do not.",
         (),
         _one(lambda b, _: b.troubles.fared().failing_since_s),
     ),
-    Row(
+    Family(
         "jostler_undeletable_bundles",
         "Stored bundles with files that cannot be unlinked.",
         (),
         _one(lambda _, v: v.now.undeletable_bundles if v.now else 0),
     ),
-    Row(
+    Family(
         "jostler_heartbeat_timestamp_seconds",
         "When the agent's loop last turned.",
         (),
         _one(lambda b, _: b.heartbeat_s()),
     ),
-    Row(
+    Family(
         "jostler_start_timestamp_seconds",
         "When the agent was started.",
         (),
         _one(lambda b, _: b.started_s),
     ),
-    Row(
+    Family(
         "jostler_watch_degraded",
         "1 while scans stand in for events, else 0.",
         (),
         _one(lambda _, v: float(bool(v.now and v.now.degraded))),
     ),
-    Row(
+    Family(
         "jostler_build_info",
         "1; version and commit are in the labels.",
         ("version", "commit"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from jostler.agent.observe.arrived import Arrived
 from jostler.agent.observe.history import History, Totals
 from jostler.agent.observe.shares import Share, ShareHistory
-from jostler.agent.observe.snapshot import ClosedBundle, Now, Snapshot, StoredBundle, Times
+from jostler.agent.observe.snapshot import ClosedBundleView, Now, Snapshot, StoredBundleView, Times
 from jostler.format.names import INDEX, REJECTED
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Reporter:
         self._in_flight = in_flight
         names = [*(datatype.name for datatype in status.config.datatypes), REJECTED]
         self._times = {name: Times() for name in (*names, INDEX)}
-        self._stored: dict[str, deque[StoredBundle]] = {
+        self._stored: dict[str, deque[StoredBundleView]] = {
             name: deque(maxlen=STORED_KEPT) for name in names
         }
         self._arrived = Arrived(str(status.config.spool))
@@ -83,7 +83,7 @@ class Reporter:
         times.stored_s.add(max(0.0, now_s - written_s) for written_s in entries.written_s)
         self._last_success_s[datatype] = now_s
         self._stored[datatype].appendleft(
-            StoredBundle(
+            StoredBundleView(
                 name=str(name),
                 url=job.header.url,
                 datatype=datatype,
@@ -146,9 +146,9 @@ class Reporter:
         )
 
 
-def _closed(one: InFlight) -> ClosedBundle:
+def _closed(one: InFlight) -> ClosedBundleView:
     """Take a picture of a bundle on its way to the bucket."""
-    return ClosedBundle(
+    return ClosedBundleView(
         name=one.name,
         datatype=one.header.name.datatype,
         files=one.files,

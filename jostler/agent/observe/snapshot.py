@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenBundle:
+class OpenBundleView:
     """A bundle that takes rows."""
 
     name: str
@@ -35,10 +35,10 @@ class OpenBundle:
     opened_s: float
 
 
-def opened(bundle: bundles.OpenBundle) -> OpenBundle:
+def opened(bundle: bundles.OpenBundle) -> OpenBundleView:
     """Take a picture of an open bundle."""
     name = bundle.header.name
-    return OpenBundle(
+    return OpenBundleView(
         name=str(name),
         datatype=name.datatype,
         day=name.day.iso,
@@ -50,7 +50,7 @@ def opened(bundle: bundles.OpenBundle) -> OpenBundle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClosedBundle:
+class ClosedBundleView:
     """A bundle on its way to the bucket; `reason` is empty, and sizes 0, after a restart."""
 
     name: str
@@ -63,7 +63,7 @@ class ClosedBundle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredBundle:
+class StoredBundleView:
     """A bundle that is durable; `seconds` from the start of its commit."""
 
     name: str
@@ -106,7 +106,7 @@ class Now:
         counts: what the watcher has seen.
     """
 
-    open: tuple[OpenBundle, ...]
+    open: tuple[OpenBundleView, ...]
     held_bytes: int
     queue_files: int
     overdue_files: int
@@ -142,8 +142,8 @@ class Snapshot:
     tally: Tally = field(default_factory=Tally)
     arrived: Mapping[str, int] = field(default_factory=dict)
     last_arrival_s: Mapping[str, float] = field(default_factory=dict)
-    closed: tuple[ClosedBundle, ...] = ()
-    stored: Mapping[str, tuple[StoredBundle, ...]] = field(default_factory=dict)
+    closed: tuple[ClosedBundleView, ...] = ()
+    stored: Mapping[str, tuple[StoredBundleView, ...]] = field(default_factory=dict)
     times: Mapping[str, Times] = field(default_factory=dict)
     last_success_s: Mapping[str, float] = field(default_factory=dict)
     overflow_s: float = 0.0
