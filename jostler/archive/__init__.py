@@ -1,1 +1,1 @@
-"""The archive: finds, reads and proves what is stored in a bucket."""
+"""The archive: find, read and verify what is stored in a bucket."""

@@ -1,7 +1,7 @@
-"""BigQuery: what tables, rejects and ledger of the loader say of a file.
+"""The findings of `jostler why` in BigQuery: the loader's tables, rejects and ledger.
 
-**Invariant:** the BigQuery client is imported only when somebody asks, for the agent's image has
-none.
+**Invariant:** the BigQuery client is imported only when BigQuery is queried, because the agent's
+image does not contain it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PATIENCE_S = 20.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """Whose tables to ask, as the loader's options of these names."""
+    """Which tables to query; the attributes are named after the loader's options."""
 
     project: str
     location: str
@@ -45,7 +45,7 @@ def findings(
     datatypes: Iterable[str],
     days: tuple[date, ...],
 ) -> tuple[list[Finding], list[Looked]]:
-    """Return what BigQuery says of a file, for each place and each datatype it may have."""
+    """Return the findings in BigQuery for each place and each datatype that the file may have."""
     try:
         from jostler.archive.bigquery_tables import Sought, TableReader  # noqa: PLC0415 - an extra
     except ImportError:
@@ -120,7 +120,7 @@ def _loaded(row: dict[str, Any], table: str, datatype: str, load: dict[str, Any]
 
 
 def _summary(rows: FileRows) -> str:
-    """Say what was looked at, and what the ledger tells of the days."""
+    """Describe which table was searched and what the ledger has for these days."""
     if not rows.there:
         return f"{rows.table}: there is no such table"
     days = [

@@ -1,9 +1,9 @@
-"""One file in BigQuery: its row, its refusal, and what the ledger says of its day.
+"""Queries for one file in BigQuery: its row, its rejection, and its day in the ledger.
 
-**Invariant:** reads only, and never a table without naming days: the partitions of others are not
-paid for.  A table that is not there is an answer, not an error.
+**Invariant:** it only reads, and every query names the days, so that BigQuery bills their
+partitions only.  A table that does not exist is an answer, not an error.
 
-The official client is imported here, so whoever has not asked for BigQuery imports no such module.
+This module imports the official client; import it only when BigQuery is queried.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ FROM (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sought:
-    """A file to look for.
+    """The file to search for.
 
     Attributes:
-        place: the experiment's.
-        datatype: the file's own.
-        filename: as rows have it, or the end of it from a slash on.
-        start: first day to look at.
-        end: last day to look at.
+        place: the experiment's place in the bucket.
+        datatype: the file's datatype.
+        filename: the Filename of its row, or the end of it after a slash.
+        start: the first day to search.
+        end: the last day to search.
     """
 
     place: Place
@@ -80,15 +80,15 @@ class Sought:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRows:
-    """The rows about a file; each has `day`, `filename` and `object`.
+    """The rows found for one file; each has `day`, `filename` and `object`.
 
     Attributes:
-        table: where its row belongs.
-        there: whether there is such a table.
-        rows: of the table.
-        rejected: rows of the table of rejected1: the agent refused the file.
-        refused: rows of rejects: the loader refused the row.
-        ledger: for each day the newest line of the ledger.
+        table: the table of the file's datatype.
+        there: whether that table exists.
+        rows: rows of that table.
+        rejected: rows of the table `rejected1`: the agent rejected the file.
+        refused: rows of the table `rejects`: the loader rejected the row.
+        ledger: the newest ledger row of each day.
     """
 
     table: str
@@ -103,11 +103,11 @@ class TableReader:
     """Reads the tables of one project, with the loader's ledger and rejects.
 
     Args:
-        project: of the tables, and of the queries.
-        location: of the datasets.
-        naming: of v1 tables.
-        meta_dataset: of ledger and rejects.
-        patience_s: how long a request is tried again.
+        project: the project of the tables and of the queries.
+        location: the location of the datasets.
+        naming: the naming rule of v1 tables.
+        meta_dataset: the dataset of ledger and rejects.
+        patience_s: how long a failing request is retried.
 
     Raises:
         QueryError: there are no credentials.
@@ -135,10 +135,10 @@ class TableReader:
         self._client.close()
 
     def find(self, sought: Sought) -> FileRows:
-        """Return what the tables have on a file.
+        """Return all rows about a file.
 
         Raises:
-            QueryError: BigQuery cannot be asked.
+            QueryError: a query fails.
         """
         name = table_name(self._naming, self._project, sought.place, sought.datatype)
         own = table_name(self._naming, self._project, sought.place, REJECTED)
@@ -198,8 +198,8 @@ def _translated(what: str) -> Iterator[None]:
         hint = "set up Workload Identity or GOOGLE_APPLICATION_CREDENTIALS"
         raise QueryError(f"{what}: {' '.join(str(exc).split())}", hint=hint) from exc
     except GoogleAPIError as exc:
-        last = getattr(exc, "cause", None) or exc  # of an error that patience was tried on
+        last = getattr(exc, "cause", None) or exc  # RetryError keeps the last failure in `cause`
         told = cause(last) if isinstance(last, OSError) else " ".join(str(last).split())[:1000]
         raise QueryError(f"{what}: {told}") from exc
-    except OSError as exc:  # requests' errors are of this kind
+    except OSError as exc:  # the errors of requests are OSErrors
         raise QueryError(f"{what}: {cause(exc)}", hint="check network and DNS") from exc

@@ -1,9 +1,9 @@
-"""The lines of a bundle taken apart, as any reader of docs/format.md would do it.
+"""A parser for the lines of a bundle, written from docs/format.md alone.
 
-**Invariant:** nothing is taken from the code that writes.  The bytes of `raw` are never decoded, so
-numbers of any length and values of any legal depth are no problem.
+**Invariant:** it shares no code with the writer, so that a mistake of the writer is found.  It
+never decodes the bytes of `raw`, so numbers of any length and values of any depth are accepted.
 
-Pure: bytes in, rows and problems out.
+Pure: takes bytes, returns rows and problems.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class Row:
 
     Attributes:
         line: its bytes, with the line feed if it has one.
-        date: of the column.
-        archiver: of the column; by the names that the format has.
-        raw: the bytes of the column.
-        go: whether m-lab's Go agent wrote it.
+        date: the value of the column `date`.
+        archiver: the fields of the column `archiver`, by the names in docs/format.md.
+        raw: the bytes of the column `raw`.
+        go: whether m-lab's Go agent wrote the line.
     """
 
     line: bytes
@@ -39,14 +39,14 @@ class Row:
 
 
 class RowError(Exception):
-    """A line that is no row; the message says why."""
+    """A line is not a row; the message says why."""
 
 
 def lines_of(data: bytes) -> list[bytes]:
-    """Inflate a bundle; return its lines with their line feeds, which the last one may lack.
+    """Decompress a bundle; return its lines with their line feeds; the last one may have none.
 
     Raises:
-        RowError: it is not one gzip stream.
+        RowError: the data is not exactly one gzip stream.
     """
     inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
@@ -60,10 +60,10 @@ def lines_of(data: bytes) -> list[bytes]:
 
 
 def row(line: bytes) -> Row:
-    """Take one line of a bundle apart.
+    """Parse one line of a bundle.
 
     Raises:
-        RowError: it is no row, neither ours nor one of the Go agent.
+        RowError: the line is neither a row of jostler nor one of the Go agent.
     """
     columns = _object(line)
     go = tuple(columns) == tuple(key.capitalize() for key in _STANDARD)
@@ -84,7 +84,7 @@ def members(value: bytes) -> dict[str, Any]:
     """Return the members of a JSON object, such as an index row's `raw` or a bare index line.
 
     Raises:
-        RowError: it is no object.
+        RowError: `value` is not a JSON object.
     """
     return {key: _decoded(member) for key, member in _object(value).items()}
 

@@ -1,9 +1,9 @@
-"""The bucket: which rows of index1 tell of a file, and what they lead to.
+"""The findings of `jostler why` in a bucket: the index rows of a file and the data they refer to.
 
-**Invariant:** reads only, and believes nothing that a row says of other objects: the data object's
-name follows from the index object's, and a row counts as stored only while that object is there.
+**Invariant:** it only reads.  It derives the data object's name from the index object's name, never
+from the content of an index row, and reports a file as stored only if the data object exists.
 
-Index rows of jostler and the bare ones of m-lab's Go agent are read alike; docs/format.md.
+It reads the index rows of jostler and the bare lines of m-lab's Go agent; see docs/format.md.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _GO_TIME = "%Y/%m/%dT%H%M%S.%fZ"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """Where in a bucket to look, and how far.
+    """Which index objects of a bucket to read.
 
     Attributes:
-        places: experiments' places.
-        days: whose indexes to read.
-        only_node: whose indexes to read; empty: all nodes'.
-        first_node: whose indexes to read first; may be empty.
-        most: index objects to read at the most.
-        show: read the row of each data bundle too.
+        places: the experiment's places.
+        days: read the indexes of these days.
+        only_node: read the indexes of this node only; empty for all nodes.
+        first_node: read the indexes of this node first; may be empty.
+        most: the maximum number of index objects to read.
+        show: whether to read each file's row from its data bundle too.
     """
 
     places: tuple[Place, ...]
@@ -59,16 +59,16 @@ class Search:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One row of an index.
+    """One index row that matches the file.
 
     Attributes:
-        index: the index object.
-        line: of the row in the data bundle, from 1.
-        filename: as it stands there.
-        size: of the file in bytes; -1 if it is not told.
-        added: when the agent read the file; of the bundle if it is not told.
-        hash: of the file's bytes; may be empty.
-        block: offset and length; None in the Go agent's.
+        index: the name of the index object.
+        line: the line of the file's row in the data bundle, from 1.
+        filename: the Filename in the index row.
+        size: the file's size in bytes; -1 if unknown.
+        added: when the agent read the file; if unknown, when the bundle was opened.
+        hash: the digest of the file's bytes; may be empty.
+        block: offset and length of the row's block; None in an index of the Go agent.
     """
 
     index: BundleName
@@ -81,12 +81,12 @@ class Hit:
 
     @property
     def data(self) -> BundleName:
-        """The data object that the index tells of."""
+        """The name of the data object that belongs to the index."""
         return replace(self.index, kind=Kind.DATA)
 
 
 def findings(asked: Asked, storage: Storage, search: Search) -> tuple[list[Finding], Looked]:
-    """Return what the indexes of a bucket say of a file."""
+    """Search the indexes of a bucket for a file; return the findings and what was searched."""
     found: list[Finding] = []
     try:
         names, others = _indexes(asked, storage, search)
@@ -117,7 +117,11 @@ def _hint(exc: JostlerError) -> str:
 
 
 def _indexes(asked: Asked, storage: Storage, search: Search) -> tuple[list[BundleName], int]:
-    """List the index objects that may tell of the file, the most promising first."""
+    """List the index objects that may contain the file, the most likely ones first.
+
+    Returns:
+        Their names, and the number of other objects in these folders.
+    """
     found = []
     others = 0
     for place in search.places:
@@ -137,12 +141,12 @@ def _indexes(asked: Asked, storage: Storage, search: Search) -> tuple[list[Bundl
 
 
 def _hits(asked: Asked, storage: Storage, name: BundleName) -> tuple[list[Hit], str]:
-    """Return the rows of one index that tell of the file, and what was wrong with it."""
+    """Return the rows of one index that match the file, and why it could not be read, if so."""
     try:
         try:
             data = storage.read(str(name)).data
         except TransientError:
-            data = storage.read(str(name)).data  # of thousands of requests one may fail
+            data = storage.read(str(name)).data  # one failure must not end thousands of reads
         plain = zlib.decompress(data, wbits=zlib.MAX_WBITS | 16)
     except (zlib.error, JostlerError) as exc:
         return [], f"{name}: {exc}"
@@ -150,7 +154,7 @@ def _hits(asked: Asked, storage: Storage, name: BundleName) -> tuple[list[Hit], 
 
 
 def _told(asked: Asked, name: BundleName, plain: bytes) -> Iterator[Hit]:
-    # JSON may write other characters in several ways; then each row is parsed.
+    # JSON can spell a name with special characters in several ways; then parse each row.
     needle = asked.name.encode() if _PLAIN_RE.fullmatch(asked.name) else b""
     for number, line in enumerate(plain.split(b"\n"), 1):
         if needle not in line or not line:
@@ -164,10 +168,10 @@ def _told(asked: Asked, name: BundleName, plain: bytes) -> Iterator[Hit]:
 
 
 def _hit(name: BundleName, number: int, columns: dict[str, Any]) -> Hit:
-    """Take one row apart.
+    """Parse one index row.
 
     Raises:
-        ValueError, KeyError, TypeError, AttributeError: it is no row of an index.
+        ValueError, KeyError, TypeError, AttributeError: it is not an index row.
     """
     raw = {key.lower(): value for key, value in columns.items()}
     raw = raw.get("raw", raw)
@@ -196,7 +200,7 @@ def _instant(text: str) -> datetime | None:
 
 
 def _finding(asked: Asked, storage: Storage, hit: Hit, search: Search) -> Finding | None:
-    """Say where the data row is that an index row tells of; None when it is another file's."""
+    """Describe the data row that an index row refers to; None if it is another file's."""
     name = str(hit.data)
     is_rejection = hit.data.datatype == REJECTED
     stored = Finding(
@@ -224,7 +228,7 @@ def _finding(asked: Asked, storage: Storage, hit: Hit, search: Search) -> Findin
 
 
 def _rejected(asked: Asked, hit: Hit, row: RawColumn, found: Finding) -> Finding | None:
-    """Add what a rejected1 row tells."""
+    """Add the reason from a rejected1 row to a finding; None if it is another file's."""
     told = row.members("Datatype", "Reason", "Detail", "Field")
     if asked.datatype not in {"", told["Datatype"]}:
         return None
@@ -258,11 +262,12 @@ def days_of(asked: Asked, files: Iterable[str], count: int, today: date) -> tupl
     """Return the days whose indexes to read, newest first; none when no day is known.
 
     Args:
-        asked: the file, which may name its day.
-        files: paths below the spool where it was found, each of which may name a day.
-        count: how many days: from its own on, for the Go agent files by the clock; or, when its
-            day is not known, the last ones; 0 is one day, and none.
-        today: in UTC.
+        asked: the file, whose path may contain its day.
+        files: paths of the file below the spool; each may contain a day.
+        count: the number of days to read.  If the file's day is known, they begin with it: the Go
+            agent stores files under the day of upload, which may be later.  Otherwise they are
+            the last days up to `today`.  0 means one day if it is known, else none.
+        today: the current day in UTC.
     """
     known = {asked.day} if asked.day else set()
     for file in files if not known else ():

@@ -1,7 +1,7 @@
-"""Which data bundles and index bundles of a bucket belong together.
+"""Pairs of data bundle and index bundle in a bucket.
 
-**Invariant:** a bundle is found whichever folder a prefix names: the other half of a pair lies in
-another folder, `index1` or the datatype's, and is looked for there.
+**Invariant:** a prefix that covers one half of a pair finds the pair.  The other half lies in
+another folder (`index1` or the datatype's), which is searched too.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _FOLDER_RE = re.compile(
 
 @dataclass(slots=True)
 class Pairs:
-    """What is below a prefix.
+    """The bundles below a prefix.
 
     Attributes:
-        paired: data bundles, each with its index; None where there is none.
+        paired: data bundles, each with its index, or None if it has none.
         lonely: index bundles without a data bundle.
-        others: names of objects that look like bundles and are none, with the reason.
+        others: objects whose names look like a bundle's but are not, with the reason.
     """
 
     paired: list[tuple[BundleName, BundleName | None]] = field(default_factory=list)
@@ -42,7 +42,7 @@ def pairs(storage: Storage, prefix: str) -> Pairs:
     """List the bundles of which one half, data or index, has a name that begins with `prefix`.
 
     Raises:
-        TransientError: the bucket cannot be asked.
+        TransientError: a request to the bucket fails.
     """
     found = Pairs()
     data: dict[str, BundleName] = {}
@@ -54,7 +54,7 @@ def pairs(storage: Storage, prefix: str) -> Pairs:
     for pair, name in data.items():
         found.paired.append((name, index.pop(pair, None)))
     for name in index.values():
-        # An agent that runs beside us stores data first: what is new since then is no problem.
+        # A running agent stores the data object before the index: a pair may be complete only now.
         if not any(_exists(storage, half) for half in other_half(name)):
             found.lonely.append(name)
     return found

@@ -1,6 +1,6 @@
-"""One row of a data bundle, read by one ranged request, as docs/format.md says.
+"""Read one row of a data bundle with one ranged request, as docs/format.md describes.
 
-**Invariant:** the bytes of `raw` are those of the object; nothing writes them anew.
+**Invariant:** `raw` is returned byte for byte as stored; it is never parsed and written again.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _TOP = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 @dataclass(frozen=True, slots=True)
 class RawColumn:
-    """The `raw` of a row, or why it could not be read."""
+    """The column `raw` of one row, or the reason why it could not be read."""
 
     raw: bytes
     problem: str = ""
 
     def checked(self, size: int, digest: str) -> str:
-        """Say in words whether the file's bytes are in the row, by the size and hash of its index.
+        """Say whether the row has the file's bytes, by the size and digest in its index row.
 
-        Of a rejected file they are in Content.
+        A row of rejected1 has them in the member Content.
         """
         if self.problem:
             return self.problem
@@ -49,7 +49,7 @@ class RawColumn:
         return "the row was read; its bytes are not all of the file's, so no hash can be compared"
 
     def members(self, *names: str) -> dict[str, str]:
-        """Return some members of `raw` as text; empty where there is none."""
+        """Return members of `raw` as text; a missing member is an empty text."""
         try:
             told = orjson.loads(self.raw)
         except ValueError:
@@ -62,9 +62,9 @@ def row_of(storage: Storage, name: str, filename: str, block: tuple[int, int] | 
 
     Args:
         storage: the bucket.
-        name: of the data object.
-        filename: as the row has it.
-        block: offset and length of the block with the row; None: read the whole object.
+        name: the name of the data object.
+        filename: the Filename of the row.
+        block: offset and length of the block with the row; None to read the whole object.
     """
     try:
         if block:

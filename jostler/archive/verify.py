@@ -1,8 +1,8 @@
-"""Read a bucket and prove that every file is in it once, whole and findable.
+"""Check that every file in a bucket is stored once, complete, and can be found by its index.
 
-**Invariant:** reads only.  Everything is checked against docs/format.md, nothing is taken from the
-code that writes.  Bundles of m-lab's Go agent are told by their rows, and of them that is checked
-which they have: their index names the file, the size and the time of each row, and no more.
+**Invariant:** it only reads, and shares no code with the writer: it checks against docs/format.md.
+Bundles of m-lab's Go agent are recognized by their rows.  Their index has only file, size and time
+of each row, so only these are checked.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class File:
     """A stored file.
 
     Attributes:
-        node: that it came from.
-        raw_hash: of the bytes of `raw`.
-        file_hash: of the file's bytes, as the index has it; empty in bundles of the Go agent.
+        node: the node that it comes from.
+        raw_hash: the digest of the bytes of `raw`.
+        file_hash: the digest of the file's bytes, from the index; empty for the Go agent's bundles.
     """
 
     node: str
@@ -48,21 +48,21 @@ class File:
 
     @property
     def content(self) -> str:
-        """What tells one content of a file from another."""
+        """The digest that identifies the file's content."""
         return self.file_hash or self.raw_hash
 
 
 @dataclass(slots=True)
 class Report:
-    """What was read and what was wrong.
+    """The counts and problems of one check.
 
     Attributes:
-        bundles: data bundles read.
+        bundles: the number of data bundles read.
         of_go: how many of them the Go agent wrote.
-        rows: rows of data bundles by datatype.
+        rows: the number of rows in data bundles, by datatype.
         problems: one line each.
-        files: what was stored of each (datatype, Filename).
-        originals: files of the directory to compare with.
+        files: the stored files of each (datatype, Filename), with their counts.
+        originals: the number of original files compared.
     """
 
     bundles: int = 0
@@ -83,11 +83,11 @@ def verify(storage: Storage, prefix: str, originals: Path | None = None) -> Repo
 
     Args:
         storage: the bucket.
-        prefix: of object names; empty for all.
-        originals: a directory whose files `<datatype>/<yyyy>/<mm>/<dd>/<name>` must all be there.
+        prefix: the beginning of object names; empty for all.
+        originals: a directory whose files `<datatype>/<yyyy>/<mm>/<dd>/<name>` must all be stored.
 
     Raises:
-        TransientError: the bucket cannot be asked.
+        TransientError: a request to the bucket fails.
     """
     report = Report()
     found = pairs(storage, prefix)
@@ -109,7 +109,7 @@ def verify(storage: Storage, prefix: str, originals: Path | None = None) -> Repo
 
 
 class _Bundle:
-    """One data bundle and its index, as far as they can be read."""
+    """The check of one data bundle and its index; unreadable parts are reported and skipped."""
 
     def __init__(self, storage: Storage, name: BundleName, report: Report) -> None:
         self._storage = storage
@@ -119,7 +119,7 @@ class _Bundle:
         self._url = f"{storage.url}/{name}"
 
     def check(self, index_name: BundleName | None) -> None:
-        """Check the rows for themselves, and against their index."""
+        """Check each row alone and against its index row."""
         report, name = self._report, self._name
         report.bundles += 1
         rows = self._rows(name, self._data)
@@ -135,7 +135,7 @@ class _Bundle:
             return
         blocks = _Blocks(self._data)
         for line, (found, entry) in enumerate(zip(rows, entries, strict=True), 1):
-            if found is None or not entry:  # reported already
+            if found is None or not entry:  # already reported by _rows or _index
                 continue
             problems = _go_problems(found, entry) if go else self._row_problems(found, entry, line)
             if not go and (problem := blocks.problem(found, entry)):
@@ -145,7 +145,7 @@ class _Bundle:
             self._note(found, entry, go=go)
 
     def _rows(self, name: BundleName, data: bytes) -> list[Row | None]:
-        """Return the rows of an object; None for each line that is none, and is reported."""
+        """Return the rows of an object; report each line that is not a row, and return None."""
         rows: list[Row | None] = []
         for number, line in enumerate(self._lines(name, data), 1):
             try:
@@ -169,7 +169,7 @@ class _Bundle:
             return []
 
     def _index(self, name: BundleName) -> list[dict[str, Any]]:
-        """Return the index rows; an empty one for each that is reported."""
+        """Return the index rows; report each bad one and return an empty dict for it."""
         entries = []
         for number, found in enumerate(self._rows(name, self._storage.read(str(name)).data), 1):
             entry = self._members(name, found.raw, number) if found else {}
@@ -180,7 +180,7 @@ class _Bundle:
         return entries
 
     def _go_index(self, name: BundleName) -> list[dict[str, Any]]:
-        """Return the bare lines of an index of the Go agent's; an empty one for each reported."""
+        """Return the index lines of the Go agent; report bad ones and return empty dicts."""
         entries = []
         for number, line in enumerate(self._lines(name, self._storage.read(str(name)).data), 1):
             entry = self._members(name, line, number) if is_bare(line) else {}
@@ -213,8 +213,8 @@ class _Bundle:
         ]
         if self._name.datatype == REJECTED:
             return problems
-        # The file may have had line breaks or a byte order mark, which raw has not; without them,
-        # or with the one at its end, its hash can be computed here.
+        # `raw` lacks the line breaks and the byte order mark of the file.  The file's digest can be
+        # checked only if it had none of them, or just one line feed at its end.
         problems += [
             f"Hash {entry['Hash']} is not that of its bytes"
             for content in (row.raw, row.raw + b"\n")
@@ -228,7 +228,7 @@ class _Bundle:
         """Remember the file of a row."""
         datatype = self._name.datatype
         filename = str(row.archiver["Filename"])
-        if go:  # absolute; the last four parts are its day and its name
+        if go:  # the path is absolute; its last four parts are the day and the name
             filename = "/".join(filename.split("/")[-4:])
         if datatype == REJECTED:
             datatype = str(members(row.raw).get("Datatype", ""))
@@ -241,19 +241,20 @@ def _column_problem(name: BundleName, row: Row, url: str) -> str:
     date, filename = row.date, str(row.archiver["Filename"])
     archive_url = row.archiver["ArchiveURL"]
     wrong = {f"ArchiveURL {archive_url!r} is not this bundle": archive_url != url}
-    if row.go:  # its folder is the day of the clock, its Filename is absolute
+    if row.go:  # its folder is the day of upload, its Filename an absolute path
         wrong[f"Filename {filename!r} lies in another day than date {date!r}"] = (
             f"/{str(date).replace('-', '/')}/" not in filename
         )
     else:
-        day = "" if name.datatype == REJECTED else f"{name.day.path}/"  # its paths may have no day
+        # A rejected file may lie in a directory that is no day.
+        day = "" if name.datatype == REJECTED else f"{name.day.path}/"
         wrong[f"date {date!r} is not the bundle's day"] = date != name.day.iso
         wrong[f"Filename {filename!r} lies in another day"] = not filename.startswith(day)
     return "; ".join(problem for problem, is_so in wrong.items() if is_so)
 
 
 def _go_problems(row: Row, entry: dict[str, Any]) -> list[str]:
-    """Return where a row of the Go agent's and its index line differ."""
+    """Return where a row of the Go agent and its index line differ."""
     expected = {"Filename": row.archiver["Filename"], "Size": len(row.line.rstrip(b"\n"))}
     return [
         f"index has {key} {entry[key]!r}, expected {value!r}"
@@ -263,7 +264,7 @@ def _go_problems(row: Row, entry: dict[str, Any]) -> list[str]:
 
 
 class _Blocks:
-    """Reads single blocks of one object; rows of the same block come one after the other."""
+    """Reads single blocks of one object; keeps the last block, as its rows follow one another."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -271,7 +272,7 @@ class _Blocks:
         self._plain = b""
 
     def problem(self, row: Row, entry: dict[str, Any]) -> str:
-        """Return why a row cannot be read alone, or nothing."""
+        """Return why a row cannot be read through its block; an empty text if it can."""
         where = offset, length = entry["Offset"], entry["Length"]
         if where != self._where:
             packed = self._data[offset : offset + length]
@@ -286,7 +287,7 @@ class _Blocks:
 
 
 def _check_originals(originals: Path, report: Report) -> None:
-    """Report each file of a directory that is not in the bucket with its own bytes."""
+    """Report each original file that is not in the bucket with the same bytes."""
     for path in sorted(path for path in originals.rglob("*") if path.is_file()):
         report.originals += 1
         datatype, _, filename = path.relative_to(originals).as_posix().partition("/")

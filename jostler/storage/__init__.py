@@ -1,4 +1,4 @@
-"""The bucket: what it promises, and the two that keep the promise."""
+"""The bucket: its interface `Storage`, and the implementations for GCS and a directory."""
 
 from jostler.storage.bucket import ObjectInfo, Storage, StoredObject, upload_id
 from jostler.storage.opening import open_storage

@@ -1,8 +1,8 @@
-"""The bucket as agent, archive and loader see it.
+"""The interface to a bucket that agent, archive and loader use.
 
-**Invariant:** an object is written whole or not at all, and is never overwritten unless its
-version is named.  An upload id is the digest of the bytes, so "did my upload arrive?" is answered
-by the object itself, even after a restart and even when the reply was lost.
+**Invariant:** an object is written whole or not at all, and is overwritten only by a call that
+names its version.  The upload id is the digest of the bytes, so the object itself shows whether an
+upload arrived, even after a restart or a lost reply.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object's bytes and the version (GCS: generation) they were read at."""
+    """An object's bytes and the version (GCS: generation) at which they were read."""
 
     data: bytes
     version: str
@@ -36,7 +36,7 @@ class ObjectInfo:
 class Storage(Protocol):
     """A bucket.  Every method may be called from several threads at once.
 
-    Every method raises TransientError or one of its kinds when the bucket cannot be asked.
+    Every method raises TransientError or one of its subclasses when a request fails.
 
     Attributes:
         url: `gs://bucket` or `file:///dir`; an object's URL is `<url>/<name>`.
@@ -45,7 +45,7 @@ class Storage(Protocol):
     url: str
 
     def put_new(self, name: str, data: bytes, metadata: Mapping[str, str]) -> None:
-        """Create an object; returning means it survives a crash.  Repeating the call is harmless.
+        """Create an object; when this returns, the object is durable.  Repeating it is harmless.
 
         The content type follows from the name: gzip for `.gz`, else JSON.
 
@@ -54,61 +54,61 @@ class Storage(Protocol):
         """
 
     def upload_id(self, name: str) -> str | None:
-        """Return the upload id of what `name` holds; None when it holds nothing."""
+        """Return the upload id of the object `name`; None if there is no such object."""
 
     def read(self, name: str, version: str = "") -> StoredObject:
-        """Return an object whole.
+        """Return a whole object.
 
         Args:
-            name: of the object.
-            version: that it must have; empty for whichever it has.
+            name: the object's name.
+            version: the version that it must have; empty for any.
 
         Raises:
-            MissingError: there is none, or it has another version.
+            MissingError: there is no such object, or it has another version.
         """
 
     def read_range(self, name: str, offset: int, length: int, version: str = "") -> bytes:
         """Return `length` bytes of an object from byte `offset`; arguments as for `read`.
 
         Raises:
-            MissingError: there is none, or it has another version.
+            MissingError: there is no such object, or it has another version.
         """
 
     def replace(self, name: str, data: bytes, version: str) -> None:
-        """Replace an object that still is at `version`.
+        """Replace an object if it still has this version.
 
         Raises:
-            ConflictError: it is at another version, or gone.
+            ConflictError: it has another version, or does not exist.
         """
 
     def list(self, prefix: str, start: str = "", end: str = "") -> Iterator[ObjectInfo]:
         """Yield the objects whose names begin with `prefix`, in the order of their names.
 
         Args:
-            prefix: of the names.
-            start: the first name of interest; empty for the first there is.
-            end: the first name that is no longer of interest; empty for none.
+            prefix: the beginning of the names.
+            start: the first name to return; empty for no lower bound.
+            end: the first name not to return; empty for no upper bound.
         """
 
     def written(self, prefix: str) -> Iterator[tuple[str, datetime]]:
-        """Yield name and time of creation (aware) of the objects below a prefix of names."""
+        """Yield name and creation time (aware) of the objects whose names begin with `prefix`."""
 
     def folders(self, prefix: str) -> tuple[str, ...]:
-        """Return the folders right below `prefix`, which ends with a slash or is empty, sorted."""
+        """Return the sorted folders directly below `prefix`, which is empty or ends with `/`."""
 
     def remove(self, name: str, version: str = "") -> None:
-        """Delete an object; none of that name is no error.
+        """Delete an object; do nothing if there is none.
 
         Args:
-            name: of the object.
-            version: that it must have; empty for whichever it has.
+            name: the object's name.
+            version: the version that it must have; empty for any.
 
         Raises:
             ConflictError: it has another version.
         """
 
     def clock(self) -> datetime | None:
-        """Return the bucket's own time (aware, seconds); None when it has none of its own."""
+        """Return the server's time (aware, whole seconds); None if there is no server."""
 
 
 def upload_id(data: bytes) -> str:
@@ -119,7 +119,8 @@ def upload_id(data: bytes) -> str:
 def content_type(name: str) -> str:
     """Return the content type for an object's name.
 
-    Bundles carry no Content-Encoding: with one, GCS would gunzip them on the way out, and Spark
-    and Hadoop would then fail on the suffix (cloud.google.com/storage/docs/transcoding).
+    Bundles have no Content-Encoding.  With `gzip`, GCS would decompress them on download
+    (cloud.google.com/storage/docs/transcoding), and Spark and Hadoop, which expect compressed
+    data because of the suffix `.gz`, would fail.
     """
     return "application/gzip" if name.endswith(".gz") else "application/json"

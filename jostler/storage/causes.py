@@ -1,9 +1,9 @@
-"""Why a request got no answer, as a sentence: `127.0.0.1:35605 refuses connections`.
+"""The cause of a failed request as a sentence: `127.0.0.1:35605 refuses connections`.
 
-**Invariant:** any exception gives a sentence, without memory addresses and without the URL of the
-object, so that equal causes give equal sentences and can be counted.
+**Invariant:** every exception gives a sentence without memory addresses and object URLs, so equal
+causes give equal sentences and can be counted.
 
-Pure: exceptions are looked at, nothing is imported that was not imported to raise them.
+Pure: only inspects exceptions.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def cause(exc: BaseException, host: str = "") -> str:
     """Say why a request failed.
 
     Args:
-        exc: as the HTTP stack raised it, with its chain.
-        host: that was asked, `HOST:PORT`, unless the exception names another one.
+        exc: the exception of the HTTP stack, with its chain.
+        host: the server's `HOST:PORT`, used if the exception does not name one.
     """
     chain = list(_chain(exc))
     host = next(filter(None, map(_asked, chain)), host) or "the server"
-    for link in reversed(chain):  # the innermost error knows best
+    for link in reversed(chain):  # the innermost exception is the most specific
         if sentence := _sentence(link, host):
             return sentence
     text = " ".join(str(chain[-1]).split())[:MOST_CHARACTERS]
@@ -41,7 +41,7 @@ def cause(exc: BaseException, host: str = "") -> str:
 
 
 def _chain(exc: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception and what it was raised for, the innermost last; each once."""
+    """Yield an exception and its causes, the innermost last; each once."""
     seen: set[int] = set()
     while exc is not None and id(exc) not in seen:
         seen.add(id(exc))
@@ -50,12 +50,12 @@ def _chain(exc: BaseException | None) -> Iterator[BaseException]:
 
 
 def _asked(exc: BaseException) -> str:
-    """Return the host that an exception of requests says was asked; else nothing."""
+    """Return the host in an exception of requests; an empty text if it has none."""
     return urlsplit(str(getattr(getattr(exc, "request", None), "url", ""))).netloc
 
 
 def _inner(exc: BaseException) -> BaseException | None:
-    """Return what an exception was raised for: requests and urllib3 keep it in their arguments."""
+    """Return the cause of an exception; requests and urllib3 keep it in their arguments."""
     if isinstance(reason := getattr(exc, "reason", None), BaseException):
         return reason
     for argument in exc.args[::-1]:
@@ -65,7 +65,7 @@ def _inner(exc: BaseException) -> BaseException | None:
 
 
 def _sentence(exc: BaseException, host: str) -> str:
-    """Say what one exception means; nothing if it is of no kind that is known here."""
+    """Return the sentence for one exception; an empty text if its type is not known here."""
     match exc:
         case OSError(errno=errno.EHOSTUNREACH | errno.ENETUNREACH | errno.ENETDOWN):
             return f"no network route leads to {host}"
@@ -76,7 +76,7 @@ def _sentence(exc: BaseException, host: str) -> str:
     return said.format(host=host, name=name, why=getattr(exc, "reason", None) or exc)
 
 
-# In this order: some are kinds of others.
+# The order matters: some of these types are subclasses of later ones.
 _SAID: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
     ((socket.gaierror, urllib3.NameResolutionError), "the name {name} cannot be resolved"),
     ((ssl.SSLError,), "no TLS connection with {host}: {why}"),

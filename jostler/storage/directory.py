@@ -1,9 +1,9 @@
-"""A local directory that behaves as a bucket: objects are files below it.
+"""A local directory that behaves like a bucket: each object is a file below it.
 
-**Invariant:** a file under an object's name is complete and on disk; half-written bytes exist only
-in `.tmp` beside the objects, each locked by the process that writes it; what a dead process left
-there goes away when the next one writes.  A directory keeps no object metadata, for a file has no
-place for it that every file system offers; the upload id is computed from the bytes instead.
+**Invariant:** a file under an object's name is complete and durable.  Incomplete files are only in
+the directory `.tmp`; the process that writes one holds a lock on it, and the next writer removes
+those without a lock.  Object metadata is not kept, because not every file system has a place for
+it; the upload id is computed from the bytes instead.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LINK_TRIES = 10
 
 
 class DirectoryStorage:
-    """A bucket in a directory, made when it is not there yet."""
+    """A bucket in a directory, which is created if it does not exist."""
 
     def __init__(self, root: Path) -> None:
         self.url = root.absolute().as_uri()
@@ -46,7 +46,7 @@ class DirectoryStorage:
         self._cleaned = False
 
     def put_new(self, name: str, data: bytes, metadata: Mapping[str, str]) -> None:
-        """Write a temporary file, then link it under its name: link(2) never overwrites."""
+        """Write a temporary file, then link(2) it to its name: link(2) never overwrites."""
         del metadata
         path = self._path(name)
         with _translated(name):
@@ -60,7 +60,7 @@ class DirectoryStorage:
             _sync_dir(path.parent)
 
     def _link(self, tmp: Path, path: Path) -> None:
-        """Give a file its name; a `remove` beside us may take the directories away again."""
+        """Link a file to its name; retry if a concurrent `remove` deletes its empty directory."""
         for left in reversed(range(LINK_TRIES)):
             try:
                 self._make_parents(path)
@@ -79,7 +79,7 @@ class DirectoryStorage:
             return None
 
     def read(self, name: str, version: str = "") -> StoredObject:
-        """Read a file whole; see `_version`."""
+        """Read a whole file; its version is described at `_version`."""
         with _translated(name), self._path(name).open("rb") as file:
             found = self._expect(name, file, version)
             return StoredObject(file.read(), found)
@@ -126,7 +126,7 @@ class DirectoryStorage:
                     yield info
 
     def written(self, prefix: str) -> Iterator[tuple[str, datetime]]:
-        """Take the time that each file was given when it was written."""
+        """Yield the names and modification times of files; they are set when a file is written."""
         for info in self.list(prefix):
             with suppress(FileNotFoundError):  # removed since it was listed
                 yield info.name, datetime.fromtimestamp(self._path(info.name).stat().st_mtime, UTC)
@@ -140,7 +140,7 @@ class DirectoryStorage:
         return ()
 
     def remove(self, name: str, version: str = "") -> None:
-        """Unlink a file, and the directories that are empty without it, as a bucket has none."""
+        """Unlink a file and the directories that are then empty: a bucket has no directories."""
         path = self._path(name)
         with _translated(name):
             if version:
@@ -149,12 +149,12 @@ class DirectoryStorage:
                     path.unlink()
             else:
                 path.unlink(missing_ok=True)
-            with suppress(OSError):  # one that is not empty ends it
+            with suppress(OSError):  # rmdir fails at the first directory that is not empty
                 for parent in path.parents[: name.count("/")]:
                     parent.rmdir()
 
     def clock(self) -> datetime | None:
-        """Have none: the directory's clock is this machine's."""
+        """Return None: a directory has no server; its times come from this machine."""
         return None
 
     def _path(self, name: str) -> Path:
@@ -165,7 +165,7 @@ class DirectoryStorage:
 
     @contextmanager
     def _tmp(self, data: bytes) -> Iterator[Path]:
-        """Write a temporary file; whatever happens, it is not there any more afterwards."""
+        """Write a temporary file; remove it at the end, also after an error."""
         tmp = self._root / TMP / uuid4().hex
         tmp.parent.mkdir(parents=True, exist_ok=True)
         if not self._cleaned:
@@ -206,7 +206,7 @@ class DirectoryStorage:
 
 
 def _remove_dead(directory: Path) -> None:
-    """Remove the temporary files that nobody writes any more."""
+    """Remove the temporary files of processes that died."""
     with suppress(OSError):
         for path in directory.iterdir():
             if path.name != LOCK:
@@ -215,9 +215,9 @@ def _remove_dead(directory: Path) -> None:
 
 
 def _remove_if_dead(path: Path) -> None:
-    """Remove a file that is not locked.
+    """Remove a temporary file that is not locked and not new.
 
-    It must also be some time old: between its making and its lock it is not locked yet.
+    A new one is spared because its writer creates it first and locks it a moment later.
 
     Raises:
         OSError: it is locked, or cannot be removed.
@@ -247,7 +247,7 @@ def _walk(directory: str, name: str, prefix: str) -> Iterator[ObjectInfo]:
 
 
 def _version(seen: os.stat_result) -> str:
-    """Return what tells a file from any other that had its name: inode, time and size."""
+    """Return the version of a file: inode, modification time and size; a new file has others."""
     return f"{seen.st_ino}-{seen.st_mtime_ns}-{seen.st_size}"
 
 

@@ -1,8 +1,10 @@
 """A bucket of Google Cloud Storage, through the official client.
 
-**Invariant:** objects are created with `if_generation_match=0`, so none is ever overwritten, and a
-412 is answered by the stored upload id, so a lost reply is no error.  Unless it is given patience,
-it does not retry: of the agent, `jostler.bundle.commit` alone does, because it knows when to stop.
+**Invariant:** objects are created with `if_generation_match=0`, so no object is overwritten.  After
+a 412 the stored upload id is compared with ours, so an upload whose reply was lost is no error.
+
+Requests are retried only if `patience_s` is set.  In the agent only `jostler.bundle.commit` retries
+uploads, because it knows when to stop.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-# The client asks for the bucket's metadata on a thread of its own although nobody traces;
-# this needs a permission an uploader seldom has, and a 403 would lie in the audit log.
+# Even without tracing the client requests the bucket's metadata, on its own thread.  That needs a
+# permission that an uploader seldom has, and each 403 would appear in the audit log.
 os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
 
 import orjson
@@ -52,11 +54,11 @@ _QUOTA_REASONS = {"rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded"}
 
 
 class GcsStorage:
-    """One bucket.  STORAGE_EMULATOR_HOST (with its scheme) leads to another server.
+    """One bucket.  STORAGE_EMULATOR_HOST (a URL with scheme) selects another server.
 
     Args:
         bucket: its name.
-        patience_s: for how long a request is tried again; 0: it is made once.
+        patience_s: how long a failing request is retried; 0 for no retry.
 
     Raises:
         AuthError: no credentials can be found.
@@ -77,7 +79,7 @@ class GcsStorage:
             self._host = urlsplit(self._base).netloc
 
     def put_new(self, name: str, data: bytes, metadata: Mapping[str, str]) -> None:
-        """Upload with the precondition that there is no object; on 412 see whose it is."""
+        """Upload on condition that no object exists; on 412 compare the stored upload id."""
         blob = self._bucket.blob(name)
         blob.metadata = {**metadata, "upload-id": upload_id(data)}
         try:
@@ -90,13 +92,13 @@ class GcsStorage:
                 raise
 
     def upload_id(self, name: str) -> str | None:
-        """Read it from the object's metadata; an object without one has the empty id."""
+        """Read the id from the object's metadata; without metadata it is empty."""
         with self._asking(name):
             blob = self._bucket.get_blob(name, **self._how)
             return None if blob is None else str((blob.metadata or {}).get("upload-id", ""))
 
     def read(self, name: str, version: str = "") -> StoredObject:
-        """Download an object, at one generation if it is named, and the generation it had."""
+        """Download an object and its generation; `version` selects one generation."""
         blob = self._blob(name, version)
         with self._asking(name):
             data = blob.download_as_bytes(raw_download=True, **self._how)
@@ -118,7 +120,7 @@ class GcsStorage:
         return data
 
     def replace(self, name: str, data: bytes, version: str) -> None:
-        """Upload with the precondition that the generation is still `version`."""
+        """Upload on condition that the generation is still `version`."""
         blob = self._bucket.blob(name)
         blob.metadata = {"upload-id": upload_id(data)}
         with _bucket_exists(self.url), self._asking(name):
@@ -130,7 +132,7 @@ class GcsStorage:
             )
 
     def list(self, prefix: str, start: str = "", end: str = "") -> Iterator[ObjectInfo]:
-        """List page by page, with no more fields than are asked for."""
+        """List page by page; request only the fields that are used."""
         with _bucket_exists(self.url), self._asking(prefix):
             for blob in self._client.list_blobs(
                 self._name,
@@ -144,7 +146,7 @@ class GcsStorage:
                 yield ObjectInfo(blob.name, int(blob.size or 0), str(blob.generation))
 
     def written(self, prefix: str) -> Iterator[tuple[str, datetime]]:
-        """List names and times of creation: of a new generation, a new time."""
+        """List names and creation times; a new generation has a new creation time."""
         with _bucket_exists(self.url), self._asking(prefix):
             for blob in self._client.list_blobs(
                 self._name,
@@ -171,7 +173,7 @@ class GcsStorage:
             return tuple(sorted(f.removeprefix(prefix).rstrip("/") for f in pages.prefixes))
 
     def remove(self, name: str, version: str = "") -> None:
-        """Delete an object, at one generation alone if it is named."""
+        """Delete an object; with `version`, only that generation."""
         condition = {"if_generation_match": int(version)} if version else {}
         try:
             with self._asking(name):
@@ -180,7 +182,7 @@ class GcsStorage:
             return
 
     def clock(self) -> datetime | None:
-        """Take the Date header of an answer that costs nothing."""
+        """Return the Date header of the answer to a small request."""
         asked: Any = self._client._http  # noqa: SLF001 - the client shows no header of an answer
         with self._asking():
             answer = asked.get(
@@ -194,16 +196,16 @@ class GcsStorage:
 
     @contextmanager
     def _asking(self, name: str = "") -> Iterator[None]:
-        """Turn whatever the client and the HTTP stack below it raise into errors of ours."""
+        """Translate all exceptions of the client and its HTTP stack into StorageErrors."""
         try:
             yield
         except _RAISED as exc:
             raise _ours(f"{self.url}/{name}" if name else self.url, self._host, exc) from exc
 
 
-# Each package of the stack lets errors of those below it through: a body that breaks off comes as
-# urllib3's error, a status line that is none as http.client's.  The last four are what the client's
-# own code stumbles over when an answer has status 200 and is no JSON object: a proxy's page.
+# Each package of the HTTP stack lets some exceptions of the packages below it through: a truncated
+# body raises urllib3's error, a malformed status line http.client's.  The last four come from the
+# client's own code when an answer has status 200 but is not a JSON object, as a proxy's page.
 _RAISED = (
     api.GoogleAPIError,
     auth.GoogleAuthError,
@@ -211,7 +213,7 @@ _RAISED = (
     storage.exceptions.InvalidResponse,
     urllib3.exceptions.HTTPError,
     http.client.HTTPException,
-    OSError,  # requests' and ssl's errors are of this kind
+    OSError,  # the errors of requests and ssl are OSErrors
     ValueError,
     TypeError,
     AttributeError,
@@ -220,11 +222,11 @@ _RAISED = (
 
 
 def _ours(what: str, host: str, exc: Exception) -> StorageError:
-    """Return the error of ours that says the same, with what an operator can do."""
+    """Return the StorageError for an exception, with a hint for the operator."""
     told = cause(exc, host)
     hint = "check network and DNS"
     match exc:
-        case api.RetryError(cause=Exception() as last):  # for as long as patience lasted
+        case api.RetryError(cause=Exception() as last):  # retried for `patience_s` in vain
             return _ours(what, host, last)
         case GoogleCloudError():
             return _of_status(what, host, exc)
@@ -235,7 +237,7 @@ def _ours(what: str, host: str, exc: Exception) -> StorageError:
         case storage.exceptions.DataCorruption():
             told = f"{host} sends bytes that do not have their checksum"
             hint = "they changed on the way: look at proxies"
-        case OSError(filename=str()):  # of credentials, on this machine
+        case OSError(filename=str()):  # a local file: the credentials
             hint = "can the file of the credentials be read?"
             return AuthError(f"{what}: {told}", hint=hint, cause=told)
         case requests.exceptions.InvalidJSONError():
@@ -258,7 +260,7 @@ def _of_status(what: str, host: str, exc: GoogleCloudError) -> StorageError:
     status = int(exc.code or 0)
     told = _answered(what, host, exc)
     message = f"{what}: {told}"
-    # Errors of uploads carry the server's reason in their text alone.
+    # Upload errors have the server's reason only in their text.
     over_quota = any(reason in f"{exc.message} {exc.errors}" for reason in _QUOTA_REASONS)
     kind: type[StorageError] = TransientError
     hint = "wait; if it lasts, look at the provider's status page"
@@ -277,7 +279,7 @@ def _of_status(what: str, host: str, exc: GoogleCloudError) -> StorageError:
 
 
 def _answered(what: str, host: str, exc: GoogleCloudError) -> str:
-    """Say what a server answered, in its own words if it has any, without the object's name."""
+    """Describe a server's answer, with its own message if any, without the object's name."""
     code = int(exc.code or 0)
     phrase = http.client.responses.get(code, "")
     told = f"{host} answers HTTP {code} {phrase}".rstrip()
@@ -295,7 +297,7 @@ def _answered(what: str, host: str, exc: GoogleCloudError) -> str:
 
 @contextmanager
 def _bucket_exists(what: str) -> Iterator[None]:
-    """Where no object is asked for, a 404 means that there is no such bucket."""
+    """Translate a 404: in a request that names no object, it means that the bucket is missing."""
     try:
         yield
     except MissingError as exc:

@@ -1,6 +1,6 @@
-"""Opening the bucket that a URL names.
+"""Open the bucket that a URL names.
 
-**Invariant:** the GCS client, 48 MiB that a directory never needs, is imported for GCS alone.
+**Invariant:** the GCS client takes 48 MiB of memory, so it is imported only for a GCS bucket.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ def open_storage(url: str, patience_s: float = 0.0) -> Storage:
     """Open `gs://bucket`, a bare bucket name, or `file:///directory`.
 
     Args:
-        url: of the bucket.
-        patience_s: for how long a request is tried again; 0: the caller retries, if anybody.
+        url: the bucket's URL.
+        patience_s: how long a failing request is retried; 0 for no retry.
 
     Raises:
-        ValueError: the URL is of another kind.
+        ValueError: the URL has another form.
         AuthError: there are no credentials.
     """
     parts = urlsplit(url)

@@ -8,7 +8,7 @@ import pytest
 
 from jostler.bundle import Trouble, UploadStats
 from jostler.bundle.upload_stats import ERRORS_KEPT, OBJECTS_KEPT
-from jostler.errors import TransientError, told
+from jostler.errors import TransientError, stable_text
 
 
 def trouble(exc: Exception, what: str, tries: int = 1) -> Trouble:
@@ -59,4 +59,4 @@ def test_an_error_is_told_without_what_changes_from_one_to_the_next(
     exc: Exception, words: str
 ) -> None:
     """Neither numbers nor names of temporary files or objects."""
-    assert told(exc) == words
+    assert stable_text(exc) == words
