@@ -1,1 +1,1 @@
-"""The written format, pure: names, rows, blocks and BigQuery names, as docs/format.md has them."""
+"""The written format of docs/format.md: names, rows, blocks and BigQuery names.  Pure."""

@@ -1,7 +1,8 @@
-"""Which table and view a datatype has: the names of m-lab's autoloader.
+"""The names of a datatype's table and view, as m-lab's autoloader makes them.
 
-**Invariant:** every dataset name is one that BigQuery takes, and a name that had to be changed for
-that says so; two datatypes of one run never share a table by accident (see `discover`).
+**Invariant:** BigQuery accepts every dataset name returned here; `TableName.is_mapped` says whether
+the name had to be changed for that.  Two names may become equal; `loader.plan.discover` refuses
+such datatypes.
 
 Pure.
 """
@@ -21,7 +22,7 @@ _SUBPROJECTS = ("mlab-autojoin", "mlab-thirdparty")
 
 
 class Naming(StrEnum):
-    """Whose names v1 tables get; v2 has but one way."""
+    """The naming rule of v1 tables; v2 has only one rule."""
 
     MLAB = "mlab"
     THIRD_PARTY = "third-party"
@@ -34,8 +35,8 @@ class TableName:
     Attributes:
         project: as given.
         dataset: letters, digits and underscores.
-        table: likewise.
-        wanted: what the dataset would be called if BigQuery took every name; else equal.
+        table: letters, digits and underscores.
+        wanted: the dataset's name before characters that BigQuery refuses were replaced.
     """
 
     project: str
@@ -73,12 +74,12 @@ def view_name(
     """Name the view of a datatype.
 
     Args:
-        naming: for v1.
-        place: of the datatype.
-        datatype: its name.
-        view_project: where the view is to be.
-        project: where the table is; third-party views are named after it.
-        bucket: its URL; v2 views are named after its subproject.
+        naming: the naming rule of v1.
+        place: the experiment's place in the bucket.
+        datatype: the datatype's name.
+        view_project: the project of the view.
+        project: the project of the table; third-party views are named after it.
+        bucket: the bucket's URL; v2 views are named after its subproject.
     """
     if place.organization:
         dataset = f"{subproject(bucket)}_v2_{place.experiment}"
@@ -90,7 +91,7 @@ def view_name(
 
 
 def subproject(bucket: str) -> str:
-    """Return `autojoin` or `thirdparty` for M-Lab's buckets of these, `mlab` for all others."""
+    """Return `autojoin` or `thirdparty` if the bucket is M-Lab's bucket for it, else `mlab`."""
     name = bucket.rstrip("/").rpartition("/")[2].removeprefix("archive-")
     for known in _SUBPROJECTS:
         if name.startswith(known):

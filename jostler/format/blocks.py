@@ -1,12 +1,12 @@
-"""A gzip stream in blocks that can each be read alone.
+"""A gzip stream made of blocks that can be decompressed separately.
 
-**Invariant:** the blocks, between a gzip header and trailer, are one ordinary gzip stream, and
-every block starts on a byte, refers to nothing before it and inflates by itself.  Equal rows in
-equal order give equal bytes: the header has no time and no name.
+**Invariant:** header, blocks and trailer form one ordinary gzip stream.  Each block starts on a
+byte boundary and does not refer to earlier data, so it can be decompressed alone.  Equal rows in
+equal order give equal bytes, because the header contains no time and no name.
 
-RFC 1952 (gzip), RFC 1951 §3.2.4 (the empty stored block that a full flush ends with).
-Bytes in, bytes out; blocks are deflated in a thread beside the one that writes rows, which lets go
-of the interpreter meanwhile.
+RFC 1952 (gzip), RFC 1951 §3.2.4 (a full flush ends with an empty stored block).
+Blocks are compressed in a second thread; the compressor releases the interpreter's lock, so the
+thread that writes rows continues meanwhile.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DEFLATING = ThreadPoolExecutor(1, thread_name_prefix="deflate")
 
 
 class Block(NamedTuple):
-    """Where some rows lie: the first one's line (from 1), and the bytes in the object."""
+    """The position of a block: line number of its first row (from 1), offset and length."""
 
     line: int
     offset: int
@@ -44,9 +44,9 @@ class Block(NamedTuple):
 
 
 class BlockWriter:
-    """Compresses rows as they come; holds compressed bytes and a few blocks of plain ones.
+    """Compresses rows one by one; holds all compressed bytes and a few uncompressed blocks.
 
-    One thread owns it.  `held_bytes` changes in calls of `add` and `finish` alone.
+    One thread owns it.  `held_bytes` changes only in calls of `add` and `finish`.
 
     Args:
         level: of ISA-L, 0 (fastest) to 3 (smallest).
@@ -61,14 +61,14 @@ class BlockWriter:
         self._pending_line = 1
         self._waiting: deque[_Waiting] = deque()
         self._waiting_bytes = 0
-        # A BytesIO hands its buffer over without a copy; joined parts would be held twice.
+        # BytesIO.getvalue() returns its buffer without a copy; joining parts would need it twice.
         self._packed = io.BytesIO()
         self._packed.write(_HEADER)
         self._crc = 0
 
     @property
     def held_bytes(self) -> int:
-        """Bytes in memory: compressed ones and those that are not yet."""
+        """Bytes in memory, compressed and not yet compressed."""
         return self._packed.tell() + self._waiting_bytes + len(self._pending)
 
     def add(self, row: bytes) -> None:
@@ -82,7 +82,7 @@ class BlockWriter:
         self.plain_bytes += len(row)
 
     def finish(self) -> bytes:
-        """Return the whole gzip stream; nothing can be added after that."""
+        """Return the whole gzip stream; after that, no row can be added."""
         if self._pending:
             self._end_block()
         while self._waiting:
@@ -101,7 +101,7 @@ class BlockWriter:
         self._pending_line = self.lines + 1
 
     def _take_packed(self) -> None:
-        """Append the oldest block that waits, as soon as it is deflated."""
+        """Wait for the oldest waiting block to be compressed, and append it."""
         block = self._waiting.popleft()
         packed = block.packed.result()
         self.blocks.append(Block(block.line, self._packed.tell(), len(packed)))
@@ -110,7 +110,7 @@ class BlockWriter:
 
 
 class _Waiting(NamedTuple):
-    """A block on its way through the other thread."""
+    """A block that the second thread compresses."""
 
     line: int
     plain_bytes: int
@@ -128,10 +128,10 @@ def _deflate(plain: bytes, level: int) -> bytes:
 
 
 def read_block(packed: bytes) -> bytes:
-    """Inflate the bytes of one block.
+    """Decompress the bytes of one block.
 
     Raises:
-        ValueError: they are not a block.
+        ValueError: `packed` is not a block.
     """
     try:
         return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed)

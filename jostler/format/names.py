@@ -1,7 +1,7 @@
-"""Every name of the written format: measurement files, schemas and objects in the bucket.
+"""All names of the written format: measurement files, schemas and objects in the bucket.
 
-**Invariant:** `parse(format(x)) == x`, and `parse` raises ValueError for whatever `format` cannot
-produce.  Both agent and loader take names from here alone; docs/format.md shows each one.
+**Invariant:** `parse(format(x)) == x`, and `parse` raises ValueError for every text that `format`
+cannot produce.  Agent and loader build and parse names only here; docs/format.md shows each one.
 
 Pure: no I/O, no clock.
 """
@@ -54,19 +54,19 @@ _HOST_V3_RE = re.compile(
 
 
 class Kind(StrEnum):
-    """What a bundle holds: rows of files, or rows about the files of a data bundle."""
+    """What a bundle contains: the rows of files, or one index row for each of them."""
 
     DATA = "data"
     INDEX = "index1"
 
 
 def check_datatype(text: str) -> str:
-    """Return `text` if it can name a new datatype: letters, digits and underscores.
+    """Return `text` if a new datatype may have this name: letters, digits and underscores.
 
     A dash would make an index bundle's name ambiguous.
 
     Raises:
-        ValueError: it cannot.
+        ValueError: the name is not allowed.
     """
     if not _WORD_RE.fullmatch(text):
         raise ValueError(f"{text!r} is not a datatype name ([A-Za-z0-9_]+)")
@@ -74,12 +74,12 @@ def check_datatype(text: str) -> str:
 
 
 def check_archived_datatype(text: str) -> str:
-    """Return `text` if a datatype of an archive may be called so: as a new one, or with dashes.
+    """Return `text` if an archived datatype may have this name: as for a new one, or with dashes.
 
-    The Go agent takes names with dashes, so archives hold them.
+    The Go agent accepts names with dashes, so some archives contain them.
 
     Raises:
-        ValueError: it may not.
+        ValueError: the name is not allowed.
     """
     if not _ARCHIVED_RE.fullmatch(text):
         raise ValueError(f"{text!r} is not a datatype name ([A-Za-z0-9_-]+)")
@@ -87,10 +87,10 @@ def check_archived_datatype(text: str) -> str:
 
 
 def check_experiment(text: str) -> str:
-    """Return `text` if it can name an experiment; `tables` is where table schemas lie.
+    """Return `text` if an experiment may have this name; the folder `tables` is for table schemas.
 
     Raises:
-        ValueError: it cannot.
+        ValueError: the name is not allowed.
     """
     if not _EXPERIMENT_RE.fullmatch(text) or text == "tables":
         raise ValueError(f"{text!r} is not an experiment name ([A-Za-z0-9_-]+, not 'tables')")
@@ -98,10 +98,10 @@ def check_experiment(text: str) -> str:
 
 
 def check_organization(text: str) -> str:
-    """Return `text` if it can name an organization: lower-case letters and digits.
+    """Return `text` if an organization may have this name: lower-case letters and digits.
 
     Raises:
-        ValueError: it cannot.
+        ValueError: the name is not allowed.
     """
     if not _ORGANIZATION_RE.fullmatch(text) or text == "tables":
         raise ValueError(f"{text!r} is not an organization name ([a-z0-9]+, not 'tables')")
@@ -111,7 +111,7 @@ def check_organization(text: str) -> str:
 class Day(NamedTuple):
     """A day of the years 2000 to 2099, written `yyyy/mm/dd` in paths and `yyyy-mm-dd` in rows.
 
-    A tuple, because its hash is asked for with every file.
+    A tuple, because it is hashed for every file and a tuple's hash is fast.
     """
 
     date: date
@@ -121,7 +121,7 @@ class Day(NamedTuple):
         """Read `yyyy/mm/dd`.
 
         Raises:
-            ValueError: `path` is not such a day.
+            ValueError: `path` is not a day of these years in this form.
         """
         if not _DAY_RE.fullmatch(path):
             raise ValueError(f"{path!r} is not yyyy/mm/dd of a day 2000 to 2099")
@@ -137,15 +137,15 @@ class Day(NamedTuple):
 
     @property
     def iso(self) -> str:
-        """The day as BigQuery's DATE takes it, `2022-09-29`."""
+        """The day as BigQuery writes a DATE, `2022-09-29`."""
         return self.date.isoformat()
 
 
 def check_file_name(name: str) -> str:
-    """Return `name` if a measurement file may be called so.
+    """Return `name` if a measurement file may have this name.
 
     Raises:
-        ValueError: a character outside `[A-Za-z0-9:._-]`, a leading dot, or `..`.
+        ValueError: it has a character outside `[A-Za-z0-9:._-]`, a leading dot, or `..`.
     """
     if not _FILE_RE.fullmatch(name):
         raise ValueError(f"name {name!r} has a character outside [A-Za-z0-9:._-]")
@@ -158,7 +158,8 @@ def parse_file(filename: str) -> tuple[Day, str]:
     """Split a path below the datatype's directory, `yyyy/mm/dd/<name>`, into day and name.
 
     Raises:
-        ValueError: the path has another depth, its day is none, or the name is not allowed.
+        ValueError: the path has another depth, its directory is not a day, or the name is not
+            allowed.
     """
     parts = filename.rsplit("/", 1)
     if len(parts) == 1:
@@ -167,7 +168,7 @@ def parse_file(filename: str) -> tuple[Day, str]:
 
 
 def format_timestamp(when: datetime) -> str:
-    """Write an instant as object names have it, `20220929T010203.000004Z`."""
+    """Write an instant as in object names, `20220929T010203.000004Z`."""
     return when.astimezone(UTC).strftime(_TIMESTAMP)
 
 
@@ -175,7 +176,7 @@ def parse_timestamp(text: str) -> datetime:
     """Read what `format_timestamp` writes.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the text has another form.
     """
     if not _TIMESTAMP_RE.fullmatch(text):
         raise ValueError(f"{text!r} is not a timestamp yyyymmddThhmmss.ffffffZ")
@@ -190,7 +191,7 @@ def mlab_node(host: str) -> str:
     Source: the M-Lab host naming rules as github.com/m-lab/go/host implements them.
 
     Raises:
-        ValueError: `host` is none of these.
+        ValueError: `host` has none of these forms.
     """
     if host == "third-party":
         return host
@@ -202,10 +203,10 @@ def mlab_node(host: str) -> str:
 
 
 def safe_node(name: str) -> str:
-    """Make any node name fit for an object name: other characters than `[A-Za-z0-9._-]` become `-`.
+    """Make any node name usable in object names: characters outside `[A-Za-z0-9._-]` become `-`.
 
     Raises:
-        ValueError: nothing but dashes and dots would be left.
+        ValueError: only dashes and dots would be left.
     """
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name.strip()).strip(".-")
     if not safe:
@@ -215,12 +216,12 @@ def safe_node(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where in a bucket one experiment's objects lie.
+    """The place of one experiment's objects in a bucket.
 
     Attributes:
         data_dir: `autoload/v1` or `autoload/v2`, possibly below other directories.
-        organization: of v2; empty in v1.
-        experiment: its name.
+        organization: the organization in v2; empty in v1.
+        experiment: the experiment's name.
     """
 
     data_dir: str
@@ -239,28 +240,28 @@ class Place:
 
     @property
     def root(self) -> str:
-        """The prefix, without a slash at its end, under which all bundles of the place lie."""
+        """The prefix of all bundles of this place, without a slash at its end."""
         parts = (self.data_dir, self.organization, self.experiment)
         return "/".join(part for part in parts if part)
 
     def table_schema(self, datatype: str) -> str:
-        """Name the object that holds the table schema of a datatype, for all organizations."""
+        """Return the name of a datatype's table schema object; all organizations share it."""
         name = check_archived_datatype(datatype)
         return f"{self.data_dir}/tables/{self.experiment}/{name}{SCHEMA_SUFFIX}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleName:
-    """The name of one bundle's object, taken apart.
+    """The parts of a bundle object's name.
 
     Attributes:
         place: the experiment's place in the bucket.
-        datatype: of the files that the bundle holds or, for an index, tells of.  In an index's
-            name nothing ends a datatype but a dash: of one with dashes, this is the first word,
-            and `node` begins with the rest.
-        day: the directory the files were found in, never the clock.
+        datatype: the datatype of the files in the bundle or, for an index, in its data bundle.  In
+            an index's name the datatype ends at the first dash.  If it has dashes itself, `parse`
+            returns its first word here, and `node` begins with the rest.
+        day: the day of the directory in which the files were found, never the current day.
         created: when the bundle was opened; aware, microseconds.
-        node: `<machine>-<site>` of M-Lab or another node's safe name.
+        node: `<machine>-<site>` for M-Lab's nodes, else the node's safe name.
         kind: data or index.
     """
 
@@ -280,13 +281,13 @@ class BundleName:
 
     @property
     def pair(self) -> str:
-        """What a data bundle and its index have in common, and no other bundle has."""
+        """A key that a data bundle and its index share, and no other bundle has."""
         created = format_timestamp(self.created)
         return f"{self.place.root} {self.day.path} {created}-{self.datatype}-{self.node}"
 
     @classmethod
     def parse(cls, name: str) -> BundleName:
-        """Take an object's name apart.
+        """Parse an object's name.
 
         Raises:
             ValueError: it is not a bundle's name.
@@ -316,5 +317,5 @@ class BundleName:
 
 
 def display(filename: str) -> str:
-    """Make a file name that is no UTF-8 fit for JSON, with such bytes as hexadecimal escapes."""
+    """Make any file name fit for JSON: bytes that are not UTF-8 become hexadecimal escapes."""
     return filename.encode(errors="surrogateescape").decode(errors="backslashreplace")

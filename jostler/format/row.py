@@ -1,9 +1,9 @@
 """One row of a bundle: a file's own bytes, wrapped in the standard columns.
 
-**Invariant:** the value of `raw` is the file's bytes without CR, LF and byte order mark; no parser
-ever writes them again, for a parser changes `1E2`, `1.10`, big integers and escapes.
+**Invariant:** the value of `raw` is the file's bytes without CR, LF and byte order mark.  It is
+never parsed and written again: that would change `1E2`, `1.10`, big integers and escapes.
 
-Pure: knows nothing of files, clocks or compression.
+Pure: no I/O, no clock, no compression.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import orjson
 if TYPE_CHECKING:
     from jostler.format.names import Day
 
-# A bad file's bytes travel in its rejected1 row, whole up to 32 MiB: in base64 such a row stays
-# well below the 100 MB that BigQuery allows.  Of a bigger file only a sample does; the file stays.
+# A rejected1 row contains the file's bytes in base64.  Up to 32 MiB it contains all of them, which
+# keeps the row well below BigQuery's limit of 100 MB.  Of a bigger file it contains a sample, and
+# the file stays on disk.
 REJECT_WHOLE_BYTES = 32 * 1024 * 1024
 REJECT_SAMPLE_BYTES = 64 * 1024
 
@@ -30,7 +31,7 @@ _BREAKS = b"\r\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archiver:
-    """Who archives: the columns that are the same in every row.
+    """The program that archives: values that are the same in every row.
 
     Attributes:
         version: `jostler@<version>`.
@@ -42,10 +43,10 @@ class Archiver:
 
 
 def one_line(content: bytes) -> bytes:
-    """Put valid JSON on one line.
+    """Put valid JSON on one line by removing CR and LF.
 
-    Raw CR and LF can only be insignificant white space: inside strings they must be escaped
-    (RFC 8259 §7), so leaving them out loses nothing.
+    Inside strings they must be escaped (RFC 8259 §7), so unescaped ones are white space without
+    meaning.
     """
     content = content.removeprefix(BOM)
     if b"\n" in content or b"\r" in content:
@@ -54,7 +55,7 @@ def one_line(content: bytes) -> bytes:
 
 
 def row_head(archiver: Archiver, day: Day, archive_url: str) -> bytes:
-    """Return the part of a row before the file's name, which all rows of a bundle share."""
+    """Return the part of a row before the file's name; it is the same in all rows of a bundle."""
     columns = {
         "date": day.iso,
         "archiver": {
@@ -68,7 +69,7 @@ def row_head(archiver: Archiver, day: Day, archive_url: str) -> bytes:
 
 
 def row(head: bytes, filename: bytes, raw: bytes) -> bytes:
-    """Return the whole row, its line feed included.
+    """Return the whole row with its line feed.
 
     Args:
         head: what `row_head` returned.
@@ -79,7 +80,7 @@ def row(head: bytes, filename: bytes, raw: bytes) -> bytes:
 
 
 def instant(micros: int) -> str:
-    """Write microseconds since 1970 as BigQuery's TIMESTAMP takes them."""
+    """Write microseconds since 1970 in the form of a BigQuery TIMESTAMP."""
     whole, micro = divmod(micros, 1_000_000)
     return f"{_second(whole)}.{micro:06d}Z"
 
@@ -99,10 +100,10 @@ class Rejection:
     """Why a file cannot be archived as data.
 
     Attributes:
-        datatype: whose directory the file lies in.
-        reason: short and stable; a label of metrics.
+        datatype: the datatype whose directory the file lies in.
+        reason: a short stable label, also used in metrics.
         detail: a sentence for people, with what was expected and found.
-        field: the path of the field at fault; empty when it is the file as a whole.
+        field: the path of the field at fault; empty if it is the whole file.
     """
 
     datatype: str

@@ -1,4 +1,4 @@
-"""What a table's columns are, and whether a document fits them as a BigQuery load job judges."""
+"""The columns of a table, and the check whether a BigQuery load job accepts a document as a row."""
 
 from jostler.schema.columns import INDEX1_FIELDS, REJECTED1_FIELDS, table_schema
 from jostler.schema.compare import Comparison, Relation, compare, merged

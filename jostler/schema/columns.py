@@ -1,7 +1,7 @@
-"""The columns that every table has, and the datatypes jostler writes itself.
+"""The columns that every table has, and the schemas of the datatypes that jostler itself writes.
 
-**Invariant:** each column has a description, and none is REQUIRED: BigQuery could not add it to a
-table that exists, and could never drop it.
+**Invariant:** each column has a description, and none is REQUIRED, because BigQuery cannot add a
+REQUIRED column to an existing table.
 
 Pure: values only.
 """

@@ -1,8 +1,8 @@
-"""How a table schema stands to the one stored before it: what BigQuery could make of the table.
+"""Comparison of a table schema with the stored one: can BigQuery change the table accordingly?
 
-**Invariant:** order, missing modes, aliases of types, letter case of names, descriptions, defaults
-and policy tags make no difference; everything else does.  `merged` keeps every stored field, in
-its place, so it can always be loaded over what is there.
+**Invariant:** order of fields, missing modes, aliases of types, letter case of names, descriptions,
+defaults and policy tags are ignored; every other difference counts.  `merged` keeps every stored
+field in its place, so it is always compatible with existing tables.
 
 Pure.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Relation(StrEnum):
-    """What our schema is to the stored one."""
+    """How our schema relates to the stored one."""
 
     EQUAL = "equal"
     ADDITIONS = "additions"
@@ -33,9 +33,9 @@ class Comparison:
     """How our schema differs from the stored one; paths are dotted, `raw.Samples.RTT`.
 
     Attributes:
-        relation: EQUAL; ADDITIONS, which an upload of `merged` brings in; OLDER, where ours only
-            lacks fields; or INCOMPATIBLE, which has conflicts.
-        added: fields that only ours has; a new RECORD is named, its fields are not.
+        relation: EQUAL; ADDITIONS: ours adds fields, so upload `merged`; OLDER: ours only lacks
+            fields; or INCOMPATIBLE: there are conflicts.
+        added: fields that only ours has; a new RECORD is listed without its fields.
         missing: fields that only the stored one has.
         relaxed: fields that are REQUIRED in the stored one and NULLABLE in ours.
         conflicts: sentences that name a field, both sides, and what BigQuery would allow.
@@ -49,7 +49,7 @@ class Comparison:
 
 
 def compare(stored: Fields, ours: Fields) -> Comparison:
-    """Tell what ours is to the stored schema."""
+    """Compare our schema with the stored one."""
     found = _Differences([], [], [], [])
     found.collect(stored, ours, "")
     if found.missing and (found.added or found.relaxed):
@@ -64,9 +64,10 @@ def compare(stored: Fields, ours: Fields) -> Comparison:
 
 
 def merged(stored: Fields, ours: Fields) -> Fields:
-    """Append ours' additions at the end of each level, as BigQuery does, and relax what ours does.
+    """Return the stored schema with our additions at the end of each level, as BigQuery adds them.
 
-    To be asked only when ours is EQUAL or has ADDITIONS.
+    A field that is REQUIRED there and NULLABLE in ours becomes NULLABLE.  Call this only if the
+    relation is EQUAL or ADDITIONS.
     """
     mine = {field.key: field for field in ours}
     kept = tuple(_merged_field(old, mine[old.key]) if old.key in mine else old for old in stored)

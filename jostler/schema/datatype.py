@@ -1,11 +1,11 @@
-"""Datatype schemas as operators write them: JSON arrays of TableFieldSchema.
+"""Parser for datatype schemas as operators write them: JSON arrays of TableFieldSchema.
 
-**Invariant:** what is accepted makes a table that BigQuery creates and that load jobs can fill;
-what is not is refused with every problem at once, each behind the path of its field.  What a JSON
-Schema can say stands in `datatype.schema.json`, what it cannot in `rules`.
+**Invariant:** BigQuery can create a table from every schema that is accepted here, and load jobs
+can fill it.  A wrong schema is refused with all its problems at once, each with its field's path.
+Rules that JSON Schema can express are in `datatype.schema.json`, the others in `rules`.
 
-Reads no file but that of the package.  `jsonschema` is imported only when a schema is read: 4 MiB
-of memory (2 beside the storage client, which shares some of it) and 0.05 s, measured by
+Reads only files of the package.  `jsonschema` is imported only when a schema is parsed, because it
+takes 4 MiB of memory (2 if the storage client is loaded, which shares some) and 0.05 s, measured by
 bench/judge.py; a schema of 10,000 columns takes 2 s.
 """
 
@@ -32,9 +32,9 @@ _SHOWN = 60
 
 @cache
 def published() -> dict[str, Any]:
-    """Return the JSON Schema of datatype schemas, of which docs/ has a copy for editors.
+    """Return the JSON Schema of datatype schemas; docs/ has a copy for editors.
 
-    Its `errorMessage`s are the sentences of our problems; some editors show them too.
+    Its `errorMessage`s are our problem texts; some editors show them too.
     """
     text = resources.files("jostler.schema").joinpath("datatype.schema.json").read_bytes()
     found: dict[str, Any] = json.loads(text)
@@ -45,7 +45,7 @@ def parse_datatype_schema(data: bytes, *, source: str) -> Fields:
     """Read and check a datatype schema; `source` names it in messages.
 
     Raises:
-        SchemaError: it is wrong; `problems` has every reason.
+        SchemaError: the schema is wrong; `problems` lists everything found.
     """
     try:
         found = json.loads(
@@ -90,7 +90,7 @@ def _order(step: str | int) -> str:
 
 
 def _steps(error: Any) -> list[str | int]:  # noqa: ANN401 - jsonschema's own error, imported late
-    """Return the way to what is wrong; a sentence of ours names the key itself."""
+    """Return the steps to the object at fault; the problem's text names the key in it."""
     steps = list(error.absolute_path)
     ends_in_key = len(steps) > 1 and "errorMessage" in error.schema
     return steps[: len(steps) - 1] if ends_in_key and isinstance(steps[-1], str) else steps
@@ -119,7 +119,7 @@ def _sentence(error: Any) -> str:  # noqa: ANN401 - as above
 
 
 def _with(message: str, found: Any) -> str:  # noqa: ANN401 - parsed JSON
-    """Put what was found into a sentence: `unknown mode: one of A, B` has room before its colon."""
+    """Insert the found value into a sentence: in `unknown mode: one of A, B` before the colon."""
     subject, colon, rest = message.partition(":")
     return message if not colon else f"{subject} {_shown(found)}:{rest}"
 
@@ -135,7 +135,7 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - parsed JSON
 
 
 def _path(found: Any, steps: Iterable[str | int]) -> str:  # noqa: ANN401 - parsed JSON
-    """Write the way into a schema with the names of its fields: `Samples[].RTT`, then keys."""
+    """Write a path into a schema with field names, then keys: `Samples[].RTT`."""
     names, rest = [], list(steps)
     while rest and isinstance(rest[0], int):
         field = found[rest[0]]

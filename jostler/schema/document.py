@@ -1,9 +1,9 @@
-"""Strict RFC 8259 in UTF-8, keeping what a parser throws away: pairs and the text of numbers.
+"""A strict JSON parser (RFC 8259, UTF-8) that keeps duplicate keys and the text of numbers.
 
-**Invariant:** any bytes give a value or a flaw, never an exception.  An object is a tuple of
+**Invariant:** any bytes give a value or a flaw, never an exception.  An object becomes a tuple of
 (key, value) pairs in their order, an array a list, a number the bytes of its literal.
 
-Pure.  Removes no byte order mark: that is for whoever reads the file.
+Pure.  Does not remove a byte order mark; the code that reads the file does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def parse(document: bytes) -> Object | Flaw:
-    """Read one JSON object; a flaw has an empty path, as it is the document's."""
+    """Parse one JSON object; a flaw found here concerns the whole document: its path is empty."""
     if not document.strip(b" \t\r\n"):
         return _flaw(Reason.EMPTY, "expected a JSON object, found nothing")
     value: Value | Flaw = guarded(document, DECODER.decode)
@@ -33,7 +33,7 @@ def parse(document: bytes) -> Object | Flaw:
 
 
 def guarded(document: bytes, read: Callable[[str], T]) -> T | Flaw:
-    """Return what `read` makes of the document's text, or what keeps it from being strict JSON."""
+    """Return the result of `read` for the document's text, or why it is not strict JSON."""
     try:
         text = document.decode()
         if text.startswith("\ufeff"):
@@ -69,8 +69,8 @@ def _flaw(reason: Reason, detail: str) -> Flaw:
     return Flaw(reason=reason, field="", detail=detail)
 
 
-# Hooks in C where there are any: str.encode and tuple cost no Python call per value, and bytes of
-# one digit are shared.  int() is never called, so no literal is too long (CPython stops at 4,300).
+# The hooks are functions in C (str.encode, tuple), so no Python code runs per value.  int() is not
+# called, because CPython refuses integers of more than 4,300 digits (sys.set_int_max_str_digits).
 DECODER = json.JSONDecoder(
     object_pairs_hook=tuple,
     parse_int=str.encode,

@@ -1,11 +1,11 @@
-"""The fast judge: a typed decoder compiled from the columns, which only ever accepts.
+"""The fast judge: a typed decoder compiled from the columns; it answers "good" or "undecided".
 
-**Invariant:** it accepts nothing that the slow judge refuses; what it does not accept is undecided.
-What it decodes takes no more than DECODED_BYTES_MAX of memory beside the text.
+**Invariant:** it accepts no document that the slow judge refuses; a document that it does not
+accept is undecided.  Decoded values take at most DECODED_BYTES_MAX of memory beside the text.
 
-Pure; one judge may serve any number of threads.  No union has more than two constrained parts:
-msgspec 0.22 reads beyond its table of constraints when int, float and text limits meet list and
-dict in one union, and crashes.
+Pure; any number of threads may share one judge.  No union of types has more than two constrained
+parts: msgspec 0.22 reads beyond its table of constraints and crashes if int, float and text limits
+occur with list and dict in one union.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DAY = (
     r"|(?:0[13578]|1[02])-31)"
 )
 _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
-# Years far from both ends of the calendar, so that no offset leads out of it.
+# Years that stay within 1 to 9999 with any UTC offset.
 _DATE = rf"[1-8][0-9]{{3}}-{_DAY}"
 _ZONE = r"(?:Z| UTC|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])?"
 
@@ -56,29 +56,29 @@ _TYPES: dict[str, Any] = {
     "DATE": date,
     "TIME": Annotated[str, Meta(pattern=rf"\A{_CLOCK}(?:\.[0-9]{{1,6}})?\Z")],
     "DATETIME": Annotated[str, Meta(pattern=rf"\A{_DATE} {_CLOCK}(?:\.[0-9]{{1,6}})?\Z")],
-    # Not Any: that would let null in as the element of an array.
+    # Not Any, which would accept null as an element of an array.
     "JSON": bool | int | float | str | list | dict,
     NULL: None,
 }
 
-# Escapes that stand for NUL, which is refused, and for a colon, which would spoil the count.
+# Escapes of NUL, which is refused, and of a colon, which would make the count of colons wrong.
 _ESCAPES_RE = re.compile(rb"\\u00(?:00|3[aA])")
 
-# A number of 309 digits may be beyond 64 bits, which the decoder of a JSON column does not look at.
-# Of so many digits in a row two lie next to each other among every 154th byte.
+# A number of 309 digits may exceed a 64-bit float; the decoder of JSON columns does not check that.
+# 309 digits in a row contain two successive samples of every 154th byte, so sampling finds them.
 _STRIDE = 154
 _LONG_RE = re.compile(rb"[0-9]{309}")
 _TWO_DIGITS_RE = re.compile(rb"[0-9]{2}")
 
 DECODED_BYTES_MAX = 64 * 2**20
-# What a decoded value takes, measured: of a list, a dict and a further pair in a JSON column, of a
-# value in any other.
+# Measured bytes per decoded value: a list, a dict and each further pair in a JSON column; a value
+# in any other column.
 _LIST_BYTES, _DICT_BYTES, _PAIR_BYTES, _VALUE_BYTES = 100, 250, 170, 64
 _STRUCT_BYTES, _SLOT_BYTES = 48, 8
 
 
 class FastJudge:
-    """Accepts most good documents at the speed of a decoder."""
+    """Accepts most good documents as fast as a decoder reads them."""
 
     __slots__ = (
         *("_decode", "_decode_lines", "_encode", "_encode_lines"),
@@ -94,12 +94,12 @@ class FastJudge:
         self._small = self._size.small
 
     def accepts(self, document: bytes) -> bool:
-        """Return True if a load job would take the row; False means undecided.
+        """Return True if a load job would accept the row; False means undecided.
 
-        A decoder silently keeps the last of duplicate keys, so the row is encoded again: equal
-        bytes prove that no pair was dropped.  If they differ (white space, another order of keys,
-        other spellings of numbers), colons are counted: each key has one, text keeps its own, and
-        nothing else holds any, so a dropped pair lowers the count and nothing raises it.
+        The decoder silently drops all but the last of duplicate keys, so the row is encoded again:
+        equal bytes prove that nothing was dropped.  If they differ (white space, order of keys,
+        spelling of numbers), the numbers of colons are compared.  Colons occur only after keys and
+        inside text, which stays as it is: a dropped pair lowers the number and nothing raises it.
         """
         if len(document) > self._small and not self._size.fits(document):
             return False
@@ -115,14 +115,14 @@ class FastJudge:
         return again == document or again.count(b":") == document.count(b":")
 
     def accepts_lines(self, documents: bytes) -> bool:
-        """Return True if a load job would take each line as a row; False means undecided.
+        """Return True if a load job would accept each line as a row; False means undecided.
 
-        The same as `accepts` for each line, in two calls instead of two for each.  To the decoder a
-        line feed is white space, so if the bytes differ it must be shown that each line holds one
-        object: all line feeds but the last stand between `}` and `{`, where no object can go on,
+        The same as `accepts` for each line, but with two decoder calls in all.  The decoder takes a
+        line feed for white space.  So if the bytes differ, it must be proved that each line is one
+        object: every line feed but the last lies between `}` and `{`, where no object can continue,
         and there are as many objects as lines.
         """
-        if self._has_json:  # their depth is that of one document
+        if self._has_json:  # the depth of a JSON column can be checked for one document only
             return False
         if len(documents) > self._small and not self._size.fits(documents):
             return False
@@ -148,18 +148,18 @@ def _has_json(fields: Fields) -> bool:
 
 
 def _is_plain_json(document: bytes) -> bool:
-    """Say that no JSON column can be nested too deeply or hold a number beyond 64 bits."""
+    """Return True if no JSON value can be nested too deeply or have a number beyond 64 bits."""
     if document.count(b"[") + document.count(b"{") > JSON_DEPTH:
         return False
     return not (_TWO_DIGITS_RE.search(document[::_STRIDE]) and _LONG_RE.search(document))
 
 
 class _Size:
-    """Bounds what decoding a document takes.
+    """An upper bound for the memory that decoding a document takes.
 
-    Each object takes the slots of its RECORD, whatever it holds: `{},` may become 80 KB.  A RECORD
-    that cannot repeat is counted once; all others as the widest of them, once for each brace.  What
-    is no longer than `small` always fits.
+    Each object takes memory for all fields of its RECORD, even if it is empty: `{},` may take
+    80 KB.  A RECORD that cannot repeat is counted once.  For all others each brace counts as the
+    widest of them.  A document of at most `small` bytes always fits.
     """
 
     __slots__ = ("_brace", "_bracket", "_comma", "_once", "small")
@@ -170,7 +170,7 @@ class _Size:
         self._brace = max(many, _DICT_BYTES if json else 0)
         self._bracket = _LIST_BYTES if json else 0
         self._comma = _PAIR_BYTES if json else _VALUE_BYTES
-        # So short that each byte may cost the most: `[],` and `{},` have three, `"":0,` five.
+        # Short enough even if each byte costs the most: `[],` and `{},` have three, `"":0,` five.
         worst = max(self._brace / 3, self._bracket / 3, _PAIR_BYTES / 5, _VALUE_BYTES / 2)
         self.small = int((DECODED_BYTES_MAX - self._once) / worst)
 
@@ -181,7 +181,7 @@ class _Size:
 
 
 def _record_bytes(fields: Fields) -> tuple[int, int]:
-    """Return the bytes of all RECORDs that stand once in a row, and of the widest that repeats."""
+    """Return the bytes of all RECORDs that occur once in a row, and of the widest that repeats."""
     once, many = _STRUCT_BYTES + _SLOT_BYTES * len(fields), 0
     for field in fields:
         if field.type == "RECORD":
@@ -194,7 +194,7 @@ def _record_bytes(fields: Fields) -> tuple[int, int]:
 
 
 def _record(fields: Fields, known: dict[Fields, type[msgspec.Struct]]) -> type[msgspec.Struct]:
-    """Define the struct of a RECORD; equal RECORDs share one, each costs 0.1 ms and some KiB."""
+    """Define the struct of a RECORD; equal RECORDs share one, as each costs 0.1 ms and some KiB."""
     if fields not in known:
         names = [f"f{index}" for index in range(len(fields))]
         known[fields] = msgspec.defstruct(
@@ -218,7 +218,7 @@ def _attribute(name: str, field: Field, known: dict[Fields, type[msgspec.Struct]
 
 
 def _scalar(field: Field) -> Any:  # noqa: ANN401 - a type form has no type of its own in 3.11
-    """Give the type form that accepts the usual spellings of a type, exactly or too narrowly."""
+    """Return a type form that accepts the usual spellings of a type, and no wrong value."""
     if field.type == "STRING":
         if field.max_length is None:
             return str | bool | int | float

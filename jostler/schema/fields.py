@@ -1,9 +1,9 @@
-"""The columns of a table, as BigQuery's REST interface writes them and as frozen values.
+"""The columns of a table as frozen values, and their JSON form in BigQuery's REST interface.
 
-**Invariant:** `fields_from_api(fields_to_api(x)) == x`; a type always has its legacy spelling (as
-the service returns it) and a mode is always there, so equal columns are equal values.
+**Invariant:** `fields_from_api(fields_to_api(x)) == x`.  Types have their legacy spelling, as the
+service returns them, and a mode is always set, so equal columns are equal values.
 
-Pure, and believes its input: what an operator wrote is checked by `datatype`, not here.
+Pure.  Does not check its input: `datatype` checks schemas that an operator wrote.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ class Field:
     """One column, or one field of a RECORD.
 
     Attributes:
-        name: BigQuery compares names without regard to case and keeps the spelling.
+        name: BigQuery ignores letter case when it compares names, and keeps the spelling.
         type: the legacy spelling: INTEGER, FLOAT, BOOLEAN and RECORD, not INT64 and so on.
-        mode: NULLABLE when nothing is said.
-        description: empty when nothing is said.
-        fields: of a RECORD; empty for every other type.
+        mode: NULLABLE by default.
+        description: empty by default.
+        fields: the fields of a RECORD; empty for every other type.
         max_length: characters of a STRING or bytes of BYTES.
         precision: decimal digits of a NUMERIC or BIGNUMERIC.
-        scale: how many of those stand behind the point.
-        rounding_mode: what becomes of digits beyond `scale`.
+        scale: how many of these digits follow the decimal point.
+        rounding_mode: how BigQuery rounds to `scale` digits.
         collation: `und:ci` or empty.
         default_value_expression: SQL; used for an absent value, never for null.
         range_element: the element type of a RANGE.
-        others: further keys (policyTags and alike) as JSON text, carried through unchanged.
+        others: other keys (policyTags and the like) as JSON text, kept unchanged.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Field:
 
     @property
     def key(self) -> str:
-        """The name as BigQuery compares it."""
+        """The name in the form in which BigQuery compares names."""
         return self.name.lower()
 
 
@@ -110,7 +110,7 @@ def spelled(field: Field) -> str:
 
 
 def fields_from_api(resources: Iterable[Mapping[str, Any]]) -> Fields:
-    """Read a list of TableFieldSchema that is known to be right, say one the service returned."""
+    """Read a list of TableFieldSchema that is known to be valid, such as one from the service."""
     return tuple(_field_from_api(resource) for resource in resources)
 
 
@@ -136,7 +136,7 @@ def _field_from_api(resource: Mapping[str, Any]) -> Field:
 
 
 def fields_to_api(fields: Fields) -> list[dict[str, Any]]:
-    """Write columns as a list of TableFieldSchema; int64 values are strings, as REST has them."""
+    """Write columns as a list of TableFieldSchema; int64 values are strings, as in REST."""
     return [_field_to_api(field) for field in fields]
 
 
@@ -158,5 +158,5 @@ def _field_to_api(field: Field) -> dict[str, Any]:
 
 
 def to_json(fields: Fields) -> bytes:
-    """Write a table schema as its object in the bucket holds it: equal columns, equal bytes."""
+    """Write a table schema as it is stored in the bucket; equal columns give equal bytes."""
     return json.dumps(fields_to_api(fields), indent=2, ensure_ascii=False).encode() + b"\n"

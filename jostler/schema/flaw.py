@@ -1,7 +1,7 @@
-"""What is wrong with a document: a label to count by, a path to look at, a sentence to read.
+"""What is wrong with a document: a label, the path of the field, and a sentence.
 
-**Invariant:** reason, field and detail are short and encode as UTF-8 whatever the document holds,
-so that a flaw can be logged, counted and archived as it is.
+**Invariant:** reason, field and detail are short and can be encoded as UTF-8 whatever the document
+contains, so a flaw can be logged, counted and archived without further checks.
 
 Pure.
 """
@@ -17,7 +17,7 @@ _PLAIN_KEY_RE = re.compile(r"[A-Za-z0-9_-]{1,60}", re.ASCII)
 
 
 class Reason(StrEnum):
-    """Why a document is refused; stable, because people count and query by it."""
+    """Why a document is refused; the labels are stable, because alerts and queries use them."""
 
     EMPTY = "empty"
     NOT_UTF8 = "not-utf8"
@@ -46,7 +46,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flaw:
-    """The first thing, in the order of the document, for which BigQuery would refuse the row.
+    """The first reason, in the order of the document, for which BigQuery would refuse the row.
 
     Attributes:
         reason: a short label.
@@ -59,7 +59,7 @@ class Flaw:
     detail: str
 
     def inside(self, step: str) -> Flaw:
-        """Say where the value with this flaw lies: a key, or an index in brackets."""
+        """Return the flaw with its path extended by a key, or by an index in brackets."""
         dot = "." if self.field and not self.field.startswith("[") else ""
         return replace(self, field=f"{step}{dot}{self.field}")
 
@@ -80,7 +80,7 @@ def shown(value: object) -> str:
 
 
 def key_step(key: str) -> str:
-    """Write a key of the document as a step of a path; strange ones are quoted and cut."""
+    """Write a key of the document as a step of a path; unusual keys are quoted and cut."""
     return key if _PLAIN_KEY_RE.fullmatch(key) else repr(_cut(key[: _SHOWN + 1]))
 
 

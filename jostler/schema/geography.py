@@ -1,11 +1,11 @@
-"""Which texts BigQuery's load jobs take for GEOGRAPHY: WKT, GeoJSON, hexadecimal WKB.
+"""The check of texts for GEOGRAPHY columns: WKT, GeoJSON or hexadecimal WKB.
 
-**Invariant:** a text is taken only if all of it has the form that it claims: whole geometries of
-longitude and latitude, lines of two points or more, closed rings of four or more.  A third
-dimension, an SRID and a GeoJSON feature are refused.  Whether edges cross is not looked at;
-BigQuery may still refuse such a polygon.
+**Invariant:** a text is accepted only if it is a complete geometry of longitudes and latitudes:
+lines have at least two points, rings are closed and have at least four.  A third dimension, an SRID
+and a GeoJSON feature are refused.  Crossing edges are not detected; BigQuery may still refuse such
+a polygon.
 
-Pure.  Time is proportional to the length of the text, and no points are kept.
+Pure.  Time is proportional to the length of the text; points are not stored.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from jostler.schema.document import Value
 
 NESTED_MAX = 15
-"""Collections within collections; no page has a number."""
+"""How deep collections may be nested; BigQuery documents no limit."""
 
 _LATITUDE_MAX = 90.0
 _LINE_POINTS, _RING_POINTS = 2, 4
 
-# Nothing here is tried twice: each repetition is possessive.
+# Each repetition is possessive, so matching never backtracks and takes linear time.
 _NUMBER = r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
 _POINT = rf"\s*+{_NUMBER}\s++{_NUMBER}\s*+"
 _LINE = rf"\s*+\({_POINT}(?:,{_POINT})++\)\s*+"
@@ -60,7 +60,7 @@ _HEX_RE = re.compile(r"(?:[0-9A-Fa-f]{2})+")
 
 
 def is_geography(text: str) -> bool:
-    """Say whether a text has the form of a geography."""
+    """Return whether a text has the form of a geography."""
     start = text.lstrip(" \t\r\n")[:1]
     if start == "{":
         return _is_geojson(text)
@@ -70,7 +70,7 @@ def is_geography(text: str) -> bool:
 
 
 def _wkt_end(text: str, at: int, nested: int) -> int:
-    """Return where the geometry that begins at `at` ends; -1 if there is none."""
+    """Return where the geometry that begins at `at` ends; -1 if there is no geometry."""
     found = _KIND_RE.match(text, at)
     kind = found[1].upper() if found else ""
     if found is None or (kind != "GEOMETRYCOLLECTION" and kind not in _SHAPES):
@@ -111,7 +111,7 @@ def _lie_on_earth(text: str) -> bool:
 
 
 def _is_point(longitude: float, latitude: float) -> bool:
-    """Take any longitude, as ST_GEOGPOINT does, but no latitude beyond the poles."""
+    """Accept any longitude, as ST_GEOGPOINT does, but no latitude beyond the poles."""
     return abs(latitude) <= _LATITUDE_MAX and abs(longitude) < float("inf")
 
 
@@ -194,8 +194,8 @@ def _wkb_end(data: bytes, at: int, nested: int, *, of: int = 0) -> int:
     """Return where the geometry that begins at `at` ends.
 
     Raises:
-        struct.error: the data ends before it.
-        ValueError: it is none, or not of the type `of`.
+        struct.error: the data ends before the geometry does.
+        ValueError: it is not a geometry, or not of the type `of`.
     """
     order = {0: ">", 1: "<"}.get(data[at] if at < len(data) else -1)
     if order is None or nested > NESTED_MAX:

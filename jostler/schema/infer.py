@@ -1,9 +1,9 @@
-"""A first datatype schema, drawn from sample documents for a person to correct.
+"""Infer a first datatype schema from sample documents, for a person to correct.
 
-**Invariant:** without a problem every sample is a good row of the fields; nothing is REQUIRED,
-because a sample cannot prove that a value is never absent.
+**Invariant:** if there are no problems, every sample is a good row of the fields.  No field is
+REQUIRED, because samples cannot prove that a value is never absent.
 
-Pure: reads no file.  Guesses no description and no type that the samples do not show.
+Pure: reads no file.  Invents no description and no type that the samples do not show.
 """
 
 from __future__ import annotations
@@ -31,13 +31,12 @@ _NUMBERS = frozenset({"INTEGER", "FLOAT"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inferred:
-    """What the samples show.
+    """The result of inferring a schema.
 
     Attributes:
-        fields: the datatype's fields, in the order in which they were first met.
-        problems: what makes some sample unfit for any table, or for the types of an earlier one;
-            each names both files.
-        notes: fields whose type the samples leave open, and what was put in its place.
+        fields: the datatype's fields, in the order in which they first occurred.
+        problems: why a sample fits no table or contradicts an earlier one; each names the files.
+        notes: fields whose type the samples do not determine, and the type chosen for them.
     """
 
     fields: Fields
@@ -64,7 +63,7 @@ def infer(samples: Iterable[tuple[str, bytes]]) -> Inferred:
 
 
 class _Node:
-    """What is known of one field; a type or shape still open is None."""
+    """What is known about one field; an unknown type or shape is None."""
 
     __slots__ = ("children", "depth", "kind", "kind_from", "name", "name_from", "repeated")
 
@@ -79,7 +78,7 @@ class _Node:
 
 
 class _Samples:
-    """Gathers samples into nodes; single-threaded, used once."""
+    """Collects samples into nodes; single-threaded, used once."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
@@ -149,7 +148,7 @@ class _Samples:
             self.record(node, value, path + ".", source)
 
     def fields(self, node: _Node, prefix: str) -> Fields:
-        """Turn what was gathered into fields, with a note for each type left open."""
+        """Turn the nodes into fields; add a note for each type that the samples leave open."""
         return tuple(self._field(child, prefix + key_step(child.name)) for child in _known(node))
 
     def _field(self, node: _Node, path: str) -> Field:
@@ -174,7 +173,7 @@ def _shape(repeated: bool) -> str:
 
 
 def _wider(known: str, found: str) -> str | None:
-    """Give the type that holds both; None when BigQuery has none that says what both mean."""
+    """Return the type that can represent values of both; None if there is none."""
     if known == found:
         return known
     if {known, found} <= _NUMBERS:
@@ -183,7 +182,7 @@ def _wider(known: str, found: str) -> str | None:
 
 
 def _kind(value: Value) -> tuple[str, str | None]:
-    """Give the narrowest type of a single value, and why no row can have it if none can."""
+    """Return the narrowest type of a single value, and why BigQuery refuses the value, if so."""
     if isinstance(value, tuple):
         return "RECORD", None
     if isinstance(value, bool):

@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from jostler.schema.fields import Fields
 
 NULLS_MAX = 100
-"""So many unknown nulls are learned; a producer that makes up keys must not fill the memory."""
+"""How many unknown nulls are learned; a service that invents keys must not fill the memory."""
 
 
 class Judge:
-    """Says whether a BigQuery load job would take a JSON object as a row of these columns.
+    """Decides whether a BigQuery load job would accept a JSON object as a row of these columns.
 
     The load job has an explicit schema and maxBadRecords=0.  Unknown members are refused unless
-    they are null (see `nulls`).  A judge is built in milliseconds, pickles as its columns, and may
-    serve any number of threads.
+    they are null (see `nulls`).  A judge is built in milliseconds, is pickled as its columns, and
+    may be shared by any number of threads.
 
-    The case of names changes the time, not the answer: keys that are spelled as the columns are
-    need no slow judge.  For rows that all say `Raw`, give columns that say `Raw`.
+    The letter case of names affects the time, not the answer: the fast judge needs keys spelled as
+    the columns are.  For rows with the key `Raw`, name the column `Raw`.
     """
 
     __slots__ = ("_accepts", "_fast", "_nulls", "_slow", "fields")
@@ -49,9 +49,9 @@ class Judge:
         return Judge, (self.fields,)
 
     def flaw(self, document: bytes) -> Flaw | None:
-        """Name what is wrong with a document, in UTF-8 and without byte order mark; None is good.
+        """Return what is wrong with a document (UTF-8, no byte order mark); None if it is good.
 
-        Never raises, whatever the bytes.
+        Raises nothing, whatever the bytes are.
         """
         if self._accepts(document):
             return None
@@ -61,9 +61,9 @@ class Judge:
         return found
 
     def all_good(self, documents: bytes) -> bool:
-        """Return True if each line is a good document; False decides nothing, so ask `flaw`.
+        """Return True if each line is a good document; after False, call `flaw` for each line.
 
-        For some tens of KiB of lines this takes three quarters of the time of asking line by line.
+        For some tens of KiB of lines this takes three quarters of the time of single calls.
 
         Args:
             documents: JSON Lines, each with its line feed.
@@ -71,14 +71,15 @@ class Judge:
         return self._fast.accepts_lines(documents)
 
     def _may_teach(self, document: bytes) -> bool:
-        room = len(self._nulls) < NULLS_MAX and len(document) <= SMALL_BYTES  # it is read once more
+        # Learning parses the document a second time, so large ones are left out.
+        room = len(self._nulls) < NULLS_MAX and len(document) <= SMALL_BYTES
         return room and b"null" in document
 
     def _learn(self, document: bytes) -> None:
         """Let the fast judge accept the unknown nulls of a good document from now on.
 
-        Nothing is learned from a document with more of them than there is room for: its keys are
-        made up.
+        A document with more of them than there is room for is ignored: such keys are invented ones
+        that do not come again.
         """
         room = NULLS_MAX - len(self._nulls)
         found = spelled_apart(unknown_nulls(self.fields, document, most=room), self._nulls)
@@ -89,13 +90,13 @@ class Judge:
 
 
 def json_object_flaw(document: bytes) -> Flaw | None:
-    """Name what keeps a document from being one strict JSON object in UTF-8; None is good."""
+    """Return why a document is not one strict JSON object in UTF-8; None if it is."""
     if len(document) > SMALL_BYTES and is_large(document):
         return streamed(document, walk)
     try:
         if type(orjson.loads(document)) is dict:
             return None
-    except orjson.JSONDecodeError:  # also for 1E400 and lone surrogates, which are JSON
+    except orjson.JSONDecodeError:  # orjson also refuses 1E400 and lone surrogates, which are JSON
         pass
     value = parse(document)
     return value if isinstance(value, Flaw) else None

@@ -1,10 +1,10 @@
-"""Which texts BigQuery's load jobs take for DATE, TIME, DATETIME, TIMESTAMP and RANGE.
+"""The check of texts for DATE, TIME, DATETIME, TIMESTAMP and RANGE columns.
 
-**Invariant:** a text is taken only if it names a real moment of the years 1 to 9999.  Where sources
-are silent the text is refused: no second 60, no hour 24, no lower-case `t` or `z`, no named zone
-other than UTC, two digits everywhere, six fraction digits at most in TIME and DATETIME.
+**Invariant:** a text is accepted only if it names a real moment of the years 1 to 9999.  Where no
+source says what BigQuery does, the text is refused: second 60, hour 24, lower-case `t` or `z`, a
+named zone other than UTC, single digits, more than six fraction digits in TIME and DATETIME.
 
-Pure: a function gives the reason for which it refuses a text, or None.
+Pure: each function returns the reason for refusing a text, or None.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _TIME_RE = re.compile(r"([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.[0-9]{1,6})?")
 _TIMESTAMP_RE = re.compile(
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}/[0-9]{2}/[0-9]{2})[T ]"
     r"(?P<clock>[0-9]{2}:[0-9]{2}(?P<seconds>:[0-9]{2})?)"
-    # Any number of fraction digits after seconds: the docs stop at six, but Go writes nine and
-    # M-Lab's tables are loaded from such files.  BigQuery keeps microseconds.
+    # Any number of fraction digits after seconds: the documentation has at most six, but Go writes
+    # nine, and M-Lab's tables are loaded from such files.  BigQuery keeps microseconds.
     r"(?(seconds)(?:\.(?P<fraction>[0-9]+))?)"
     r"(?:Z| UTC|(?P<sign>[+-])(?P<hours>[0-9]{1,2})(?::(?P<minutes>[0-5][0-9]))?)?"
 )
@@ -30,20 +30,20 @@ _OFFSET_MAX = timedelta(hours=14)
 
 
 def date_fault(text: str) -> Reason | None:
-    """Judge a DATE: `YYYY-MM-DD` and nothing else."""
+    """Check a DATE: `YYYY-MM-DD` and nothing else."""
     return None if _DATE_RE.fullmatch(text) and _is_date(text) else Reason.BAD_DATE
 
 
 def time_fault(text: str) -> Reason | None:
-    """Judge a TIME: `HH:MM:SS[.SSSSSS]`."""
+    """Check a TIME: `HH:MM:SS[.SSSSSS]`."""
     found = _TIME_RE.fullmatch(text)
     return None if found and _is_time(found[1]) else Reason.BAD_TIME
 
 
 def datetime_fault(text: str) -> Reason | None:
-    """Judge a DATETIME: a DATE, a space, a TIME; no zone.
+    """Check a DATETIME: a DATE, a space, a TIME; no zone.
 
-    [?] Not `T` between them: the page on loading JSON has the space alone.
+    [?] A `T` between them is refused: the page on loading JSON mentions only the space.
     """
     day, separator, clock = text[:10], text[10:11], text[11:]
     good = separator == " " and not date_fault(day) and not time_fault(clock)
@@ -51,7 +51,7 @@ def datetime_fault(text: str) -> Reason | None:
 
 
 def timestamp_fault(text: str) -> Reason | None:
-    """Judge a TIMESTAMP: a date, `T` or a space, a time, with or without seconds and zone."""
+    """Check a TIMESTAMP: a date, `T` or a space, a time, with or without seconds and zone."""
     found = _TIMESTAMP_RE.fullmatch(text)
     if not found:
         return Reason.BAD_TIMESTAMP
@@ -69,7 +69,7 @@ def timestamp_fault(text: str) -> Reason | None:
 
 
 def range_fault(text: str, element: str) -> Reason | None:
-    """Judge a RANGE: `[start, end)`, each a moment of the element's type or UNBOUNDED.
+    """Check a RANGE: `[start, end)`, each a moment of the element's type or UNBOUNDED.
 
     The end must be later than the start.
     """
@@ -82,7 +82,7 @@ def range_fault(text: str, element: str) -> Reason | None:
 
 
 def _range_end(text: str, element: str) -> str | Reason | None:
-    """Give an end as a text that sorts by time; None is unbounded."""
+    """Return one end as a text that sorts by time; None if it is UNBOUNDED."""
     if text.upper() in _UNBOUNDED:
         return None
     if element == "DATE":

@@ -1,7 +1,7 @@
-"""Which names BigQuery lets a column have.
+"""The check of column names.
 
-**Invariant:** only the strict rule of TableFieldSchema is accepted; flexible column names depend on
-where the table is used.
+**Invariant:** only names by the strict rule of TableFieldSchema are accepted, because not every
+BigQuery feature supports flexible column names.
 
 Pure.
 """
@@ -26,7 +26,7 @@ _FORBIDDEN = (
 
 
 def name_fault(name: str) -> str | None:
-    """Say why BigQuery refuses a column's name; None means that it does not."""
+    """Return why BigQuery refuses a column's name; None if it accepts the name."""
     if len(name) > _NAME_MAX:
         return f"name has {len(name)} characters, at most {_NAME_MAX} are allowed"
     if not _NAME_RE.fullmatch(name):
@@ -38,7 +38,7 @@ def name_fault(name: str) -> str | None:
 
 
 def twins(names: list[str]) -> list[tuple[str, str]]:
-    """Pair each name with the earlier one that BigQuery takes for the same."""
+    """Pair each name with an earlier name that differs from it at most in letter case."""
     first: dict[str, str] = {}
     return [
         (name, known)

@@ -1,9 +1,8 @@
-"""Unknown members whose value is null: they carry no data, so they are accepted.
+"""Unknown members whose value is null: they are accepted, because they carry no data.
 
-A load job refuses them unless `ignoreUnknownValues` is set, and producers write them all the same:
-every NDT7 result of M-Lab has `"ClientMeasurements": null`, which its table has never had.  With
-that option set a load job drops whatever is unknown, so everything unknown that is *not* null must
-have been refused before, and is.
+A load job refuses them unless `ignoreUnknownValues` is set.  Services write them: every NDT7 result
+of M-Lab has `"ClientMeasurements": null`, a field that its table does not have.  With that option a
+load job drops every unknown member, so the judge must refuse unknown members that are *not* null.
 
 **Invariant:** what is learned here saves time and changes no answer.  Pure.
 """
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from jostler.schema.document import Object, Value
 
 NULL = "NULL"
-"""The type of a column that stands for a member which is always null; no table has it."""
+"""The type of a column for a member that is always null; only the fast judge uses it."""
 
 Path = tuple[str, ...]
 
@@ -32,16 +31,16 @@ _PLAIN_RE = re.compile(r"[A-Za-z0-9_.-]{1,300}", re.ASCII)
 
 
 def unknown_nulls(fields: Fields, document: bytes, *, most: int) -> dict[Path, str]:
-    """Return where a good document has members that are unknown and null.
+    """Return the paths of unknown null members in a good document.
 
     Args:
-        fields: that the document was judged by.
-        document: that was found good.
-        most: places that are wanted; nothing is returned if the document has more.
+        fields: the columns by which the document was judged.
+        document: a document that is good.
+        most: the maximum number of paths; if the document has more, the result is empty.
 
     Returns:
-        For each such member the names of the columns that lead to it, then its own key; and the
-        key that stands before it, empty if it is the first.
+        For each such member its path (the columns that lead to it, then its own key), and the key
+        before it in the document, empty if it is the first.
     """
     value = parse(document)
     found: dict[Path, str] = {}
@@ -55,9 +54,10 @@ def unknown_nulls(fields: Fields, document: bytes, *, most: int) -> dict[Path, s
 
 
 def spelled_apart(nulls: Mapping[Path, str], known: Iterable[Path]) -> dict[Path, str]:
-    """Leave out what differs from another path, or a known one, by the case of letters only.
+    """Remove paths that differ from another path, or a known one, only in letter case.
 
-    Both would be columns of the fast judge, and it would not see that they are one name.
+    Both would become columns of the fast judge, which compares names exactly and would not notice a
+    duplicate key.
     """
     seen = {_folded(path) for path in known}
     found = {}
@@ -75,7 +75,7 @@ def _folded(path: Path) -> Path:
 def _nulls(
     fields: Fields, record: Object, path: Path, known: dict[int, dict[str, Field]]
 ) -> Iterator[tuple[Path, str]]:
-    """Walk through a record; `known` has the columns of each RECORD that was met, by its id."""
+    """Walk through a record; `known` caches the columns of each RECORD by its id."""
     columns = known.get(id(fields))
     if columns is None:
         columns = known[id(fields)] = {field.key: field for field in fields}
@@ -99,10 +99,10 @@ def _records(value: Value) -> Iterator[Object]:
 
 
 def with_nulls(fields: Fields, nulls: Mapping[Path, str]) -> Fields:
-    """Return the columns with one of type NULL at each path.
+    """Return the columns with an added column of type NULL at each path.
 
-    The column stands where the documents have the member: then the fast judge writes a row with the
-    same bytes as it read, and equal bytes are the fastest proof that no key came twice.
+    The column is added where documents have the member.  The fast judge then encodes a row to the
+    same bytes as it read, which is its fastest proof that no key occurs twice.
     """
     columns = [
         replace(field, fields=with_nulls(field.fields, _below(nulls, field.name)))

@@ -1,9 +1,11 @@
-"""What no JSON Schema can say of a datatype's fields: twins, depth, number, and digits.
+"""The rules for a datatype schema that JSON Schema cannot express.
 
-**Invariant:** every breach is reported, each once; parts whose shape is wrong are passed over, as
+They concern duplicate names, depth, number of columns, and digits of decimals.
+
+**Invariant:** every violation is reported once.  Parts of a wrong shape are skipped, because
 `datatype` reports them by the JSON Schema.
 
-Pure: looks at parsed JSON.
+Pure: inspects parsed JSON.
 """
 
 from __future__ import annotations
@@ -16,18 +18,18 @@ from jostler.schema.names import twins
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# BigQuery nests RECORDs 15 deep, and `raw` around the datatype's fields is one of them.
+# BigQuery allows 15 levels of RECORDs; `raw` around the datatype's fields is one of them.
 DEPTH_MAX = 14
-# BigQuery's tables have 10,000 columns, each RECORD and what is in it counted: `date`, `archiver`
-# and its four, and `raw` are seven.
+# BigQuery allows 10,000 columns, counting RECORDs and the fields in them.  `date`, `archiver` with
+# four fields, and `raw` are seven.
 COLUMNS_MAX = 10_000 - 7
 
-# Digits that may stand before the point, and behind it.
+# The maximum number of digits before and after the decimal point.
 _DECIMAL_LIMITS = {"NUMERIC": (29, 9), "BIGNUMERIC": (38, 38)}
 
 
 def columns_beyond(found: object) -> list[str]:
-    """Say that a datatype schema has more columns than a table; else nothing is said."""
+    """Return a problem if a datatype schema has more columns than a table may have."""
     number = _number_of_columns(found)
     if number <= COLUMNS_MAX:
         return []
@@ -35,7 +37,7 @@ def columns_beyond(found: object) -> list[str]:
 
 
 def problems_in(found: object) -> list[str]:
-    """List what is wrong with a datatype schema, each sentence behind the path of its field."""
+    """List what is wrong with a datatype schema; each problem begins with its field's path."""
     return list(_fields(found, "", depth=0)) if isinstance(found, list) else []
 
 
@@ -49,7 +51,7 @@ def _number_of_columns(fields: object) -> int:
 
 
 def label(field: object, index: int) -> str:
-    """Name a field in a path: its name, with `[]` behind it when it is REPEATED."""
+    """Return a field's step in a path: its name, followed by `[]` if it is REPEATED."""
     if not isinstance(field, dict) or not isinstance(name := field.get("name"), str):
         return f"[{index}]"
     return f"{name:.300}[]" if _upper(field, "mode") == Mode.REPEATED else f"{name:.300}"
@@ -96,7 +98,7 @@ def _decimal(field: dict[str, Any], whole_max: int, scale_max: int, kind: str) -
 
 
 def _number(field: dict[str, Any], key: str) -> int | None:
-    """Read an int64, which REST writes as a string; None when absent or not of that shape."""
+    """Read an int64, which REST writes as a string; None if absent or of another shape."""
     found = field.get(key)
     if isinstance(found, str) and found.isascii() and found.isdigit():
         return int(found[:20])

@@ -1,9 +1,10 @@
-"""Which JSON values BigQuery's load jobs take for each type that is not a RECORD.
+"""The check of JSON values for each column type except RECORD.
 
-**Invariant:** where sources are silent or disagree the rule refuses, because one row too many fails
-the load of a whole day while a row refused is kept and counted.  Each such choice is marked `[?]`.
+**Invariant:** where no source says what BigQuery does, or sources disagree, the value is refused:
+one bad row would fail the load of a whole day, while a refused row is kept and counted.  Each such
+choice is marked `[?]`.
 
-Pure: a rule looks at one parsed value (see `document`) that is neither null nor a list of elements.
+Pure: a rule checks one parsed value (see `document`), neither null nor a REPEATED column's array.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 INT64_DIGITS = 19
 JSON_DEPTH = 500
-# A number in a TIMESTAMP is an epoch.  The docs' two examples are in range only as seconds and as
-# milliseconds, so the wider range is taken.
+# A number in a TIMESTAMP is an epoch.  One of the documentation's two examples is in range only as
+# seconds, the other only as milliseconds, so the wider range is accepted.
 EPOCH_MIN, EPOCH_MAX = -62_135_596_800_000, 253_402_300_799_999
 BOOLEANS = frozenset({"true", "false", "1", "0", "t", "f", "yes", "no", "y", "n"})
 FLOAT_WORDS = frozenset({"NaN", "Infinity", "-Infinity"})
@@ -44,7 +45,7 @@ _NUMBER_RE = re.compile(r"-?(?P<digits>[0-9]+(?:\.[0-9]+)?)(?:[eE](?P<exponent>[
 
 
 def rule(field: Field) -> Rule:
-    """Give the rule of a column that is no RECORD."""
+    """Return the rule for a column that is not a RECORD."""
     match field.type:
         case "STRING":
             return lambda value: _string(value, field.max_length)
@@ -59,12 +60,12 @@ def rule(field: Field) -> Rule:
 
 
 def flaw(reason: Reason, expected: str, value: Part) -> Flaw:
-    """Say what was expected of a value."""
+    """Return a flaw that says what was expected and what was found."""
     return Flaw(reason=reason, field="", detail=f"expected {expected}, found {shown(value)}")
 
 
 def unclean(text: str) -> Flaw | None:
-    """Refuse what no STRING can hold: half a character, and [?] the character NUL."""
+    """Refuse text that a STRING cannot contain: a lone surrogate, and [?] the character NUL."""
     if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
         return flaw(Reason.LONE_SURROGATE, "whole characters", text)
     if "\0" in text:
@@ -73,7 +74,7 @@ def unclean(text: str) -> Flaw | None:
 
 
 def _string(value: Part, max_length: int | None) -> Flaw | None:
-    """Take text, and numbers and booleans as their text."""
+    """Accept text, and numbers and booleans, which become text."""
     if isinstance(value, CONTAINERS):
         return flaw(Reason.WRONG_TYPE, "STRING", value)
     if isinstance(value, str) and (found := unclean(value)):
@@ -86,7 +87,7 @@ def _string(value: Part, max_length: int | None) -> Flaw | None:
 
 
 def _bytes(value: Part, max_length: int | None) -> Flaw | None:
-    """Take base64 with padding; [?] not the url-safe alphabet."""
+    """Accept base64 with padding; [?] not the url-safe alphabet."""
     if not isinstance(value, str):
         return flaw(Reason.WRONG_TYPE, "BYTES in base64", value)
     try:
@@ -99,9 +100,9 @@ def _bytes(value: Part, max_length: int | None) -> Flaw | None:
 
 
 def _integer(value: Part) -> Flaw | None:
-    """Take digits, quoted or not; [?] neither `1.0` nor `1e3`."""
+    """Accept digits, quoted or not; [?] neither `1.0` nor `1e3`."""
     if isinstance(value, bytes) and len(value) < INT64_DIGITS and value.isdigit():
-        return None  # most numbers are such: this halves the time for an NDT7 row
+        return None  # the usual case; this shortcut halves the time for an NDT7 row
     literal = _literal(value)
     if literal is None or not _INTEGER_RE.fullmatch(literal):
         return flaw(Reason.WRONG_TYPE, "INTEGER", value)
@@ -113,7 +114,7 @@ def _integer(value: Part) -> Flaw | None:
 
 
 def _float(value: Part) -> Flaw | None:
-    """Take numbers, quoted or not, and three words; [?] no number that overflows."""
+    """Accept numbers, quoted or not, and the three special words; [?] no number that overflows."""
     literal = _literal(value)
     if literal in FLOAT_WORDS:
         return None
@@ -125,7 +126,7 @@ def _float(value: Part) -> Flaw | None:
 
 
 def _decimal(value: Part, field: Field) -> Flaw | None:
-    """Take numbers, quoted or not; digits beyond the scale are rounded as the service does."""
+    """Accept numbers, quoted or not; digits beyond the scale are rounded as BigQuery does."""
     literal = _literal(value)
     found = _NUMBER_RE.fullmatch(literal) if literal is not None else None
     if literal is None or found is None:
@@ -147,7 +148,7 @@ def _rounded(number: Decimal, scale: int) -> Decimal:
 
 
 def _decimal_bounds(field: Field) -> tuple[int, Decimal]:
-    """Give the digits kept behind the point, and the first number that is too big."""
+    """Return the number of digits after the point, and the smallest number that is too big."""
     if field.precision is not None:
         scale = field.scale or 0
         return scale, Decimal(10) ** (field.precision - scale)
@@ -157,7 +158,7 @@ def _decimal_bounds(field: Field) -> tuple[int, Decimal]:
 
 
 def _boolean(value: Part) -> Flaw | None:
-    """Take true and false, 1 and 0, and the words for them in any case, quoted."""
+    """Accept true and false, 1 and 0, and the quoted words for them in any letter case."""
     if isinstance(value, bool):
         return None
     literal = _literal(value)
@@ -167,7 +168,7 @@ def _boolean(value: Part) -> Flaw | None:
 
 
 def _timestamp(value: Part) -> Flaw | None:
-    """Take text, or a bare number as an epoch; [?] no epoch in quotes."""
+    """Accept text, or a number as an epoch; [?] no epoch in quotes."""
     if isinstance(value, bytes):
         if EPOCH_MIN <= float(value) <= EPOCH_MAX:
             return None
@@ -183,13 +184,13 @@ def _moment(value: Part, name: str, fault: Callable[[str], Reason | None]) -> Fl
 
 
 def _range(value: Part, element: str) -> Flaw | None:
-    """Take the literal; [?] not an object with start and end."""
+    """Accept the literal `[start, end)`; [?] not an object with start and end."""
     name = f"RANGE<{element}> like '[start, end)'"
     return _moment(value, name, lambda text: moments.range_fault(text, element))
 
 
 def _geography(value: Part) -> Flaw | None:
-    """Take text that is WKT, GeoJSON or hexadecimal WKB; [?] no GeoJSON object."""
+    """Accept text that is WKT, GeoJSON or hexadecimal WKB; [?] no GeoJSON object."""
     name = "GEOGRAPHY as text"
     if not isinstance(value, str):
         return flaw(Reason.WRONG_TYPE, name, value)
@@ -199,7 +200,7 @@ def _geography(value: Part) -> Flaw | None:
 
 
 def _json(value: Part) -> Flaw | None:
-    """Take any value, with duplicate keys even (the first wins), of whole and finite parts."""
+    """Accept any value of valid text and 64-bit numbers, even with duplicate keys (first wins)."""
     for part, depth in values(value):
         if isinstance(part, str):
             if found := unclean(part):

@@ -1,4 +1,4 @@
-"""A table for the operator's eyes: its columns as a tree, and what to look at twice.
+"""A table's columns as a tree of text for an operator, with warnings.
 
 **Invariant:** no line of the tree is wider than 100 columns unless a name alone is.
 
@@ -48,7 +48,7 @@ def _rows(
 
 
 def warnings(fields: Fields) -> list[str]:
-    """List what BigQuery refuses, and what a person may regret later, each behind its path."""
+    """List what BigQuery refuses and what may cause trouble later, each with its field's path."""
     paths = list(_paths(fields, ""))
     found = [f"{path}: {problem}" for path, field in paths for problem in _problems(field)]
     found += _twins(fields, "")

@@ -1,10 +1,10 @@
 """The exact judge: would BigQuery load this object as a row, and if not, what is wrong with it?
 
-**Invariant:** this judge decides; the fast judge accepts nothing that this one refuses.  The answer
-is the first flaw in the order of the document; fields missing from an object come last.
+**Invariant:** its answer is authoritative; the fast judge accepts nothing that this one refuses.
+The answer is the first flaw in the order of the document; missing fields of an object come last.
 
-Pure; no input makes it raise.  Time is proportional to the length of the document; memory too, and
-for a large document little more than its text (see `stream`).
+Pure; no input makes it raise.  Time is proportional to the length of the document, and so is
+memory; for a large document it is little more than the text (see `stream`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jostler.schema.stream import Members, Part
 
 UNKNOWN_MAX = 10_000
-"""So many unknown nulls one object may have.  Each is kept, to see that none comes twice."""
+"""How many unknown nulls one object may have; each key is kept in memory to detect duplicates."""
 
 
 class SlowJudge:
@@ -34,7 +34,7 @@ class SlowJudge:
         self._record = _Record(fields)
 
     def flaw(self, document: bytes) -> Flaw | None:
-        """Name the first flaw; None means that a load job would take the row."""
+        """Return the first flaw; None if a load job would accept the row."""
         if len(document) > SMALL_BYTES and is_large(document):
             return streamed(document, self._record.flaw)
         value = parse(document)
@@ -42,7 +42,7 @@ class SlowJudge:
 
 
 class _Record:
-    """What a RECORD may hold, by the lower-case names of its fields."""
+    """The rules for the fields of one RECORD, by their lower-case names."""
 
     __slots__ = ("_columns", "_required")
 
@@ -65,7 +65,7 @@ class _Record:
     def flaw(self, record: Object | Members) -> Flaw | None:
         seen: dict[str, str] = {}
         for key, value in record:
-            # ASCII only: str.lower() would take a Kelvin sign for a k.
+            # ASCII only: str.lower() would turn a Kelvin sign into a k.
             name = key.lower() if key.isascii() else key
             column = self._columns.get(name)
             if column is None and (found := self._unknown(key, value, len(seen))):
@@ -82,7 +82,7 @@ class _Record:
         return None
 
     def _unknown(self, key: str, value: Part, before: int) -> Flaw | None:
-        """Judge a member that the table has not; null says nothing, see `nulls`."""
+        """Check a member that is not in the table; null is accepted, see `nulls`."""
         if value is not None:
             detail = "the table has no such field"
             return Flaw(reason=Reason.UNKNOWN_FIELD, field=key_step(key), detail=detail)
@@ -96,8 +96,8 @@ class _Record:
 def _cell(column: tuple[str, Mode, Rule], value: Part) -> Flaw | None:
     _, mode, judge = column
     if value is None:
-        # Null for an array is loaded as an empty one ([JL], and bigquery-schema-generator#92 saw
-        # `bq load` do it), and Go writes null for an empty slice; one report says otherwise [?].
+        # BigQuery loads null for an array as an empty array ([JL]; bigquery-schema-generator#92 saw
+        # `bq load` do it), and Go writes null for an empty slice.  One report says otherwise [?].
         if mode is Mode.REQUIRED:
             return flaw(Reason.NULL_REQUIRED, "a value of this REQUIRED field", value)
         return None

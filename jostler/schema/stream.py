@@ -1,13 +1,13 @@
-"""Reading a large JSON object piece by piece, in memory that does not grow with its values.
+"""A parser that reads a large JSON object piece by piece, in bounded memory beside its text.
 
 A tree of Python values takes up to 40 bytes per byte of the document: an array of six million empty
-arrays (18 MB) would take 500 MB.  Here an object and an array are iterators over the text, so only
-what is being looked at is held, and trees of at most PIECE characters.  It may take three times as
-long as one tree, so small documents are read by `document.parse`.
+arrays (18 MB) would take 500 MB.  Here objects and arrays are iterators over the text, so only the
+current value is in memory, or a tree of at most PIECE characters.  This takes up to three times as
+long, so small documents are read by `document.parse`.
 
-**Invariant:** whatever reads a container reads it to its end before it asks for what follows, or
-stops for good; the values are those of `document.parse` with `Members` for an object and `Elements`
-for an array.
+**Invariant:** the caller reads each container to its end before it continues with the value after
+it, or stops reading.  Values are those of `document.parse`, with `Members` for an object and
+`Elements` for an array.
 
 Pure.
 """
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 TREE_BYTES_MAX = 64 * 2**20
-"""What a tree may take; more than that is read piece by piece."""
+"""The maximum memory of a tree; a document that needs more is read piece by piece."""
 PIECE = 2**16
-"""Characters that are read at once: trees of so many take little."""
+"""How many characters are parsed at once; a tree of so many takes little memory."""
 DEPTH_MAX = 1000
-"""Levels that are read; `json` stops at about as many."""
+"""The maximum depth; the limit of `json` is about the same."""
 SMALL_BYTES = 2**20
-"""A document that is no longer is not large, whatever it holds."""
+"""A document of at most this length is never large, whatever it contains."""
 
 _SPACE_RE = re.compile(rb"[ \t\n\r]*")
 _scan: Callable[[str, int], tuple[Any, int]] = DECODER.scan_once  # type: ignore[attr-defined] # likewise
@@ -41,11 +41,11 @@ _space = re.compile(r"[ \t\n\r]*").match
 
 
 def is_large(document: bytes) -> bool:
-    """Say whether a tree of the document might take too much memory; ask if it is not small.
+    """Return whether a tree of the document might take too much memory; call if it is not small.
 
-    Each value stands behind a comma or a bracket; those within strings are counted too, which only
-    makes a document be read piece by piece that need not be.  The weights are measured: of a tuple
-    or dict with its pair, of a list, of a further value.
+    Each value follows a comma or a bracket.  Commas and brackets inside strings are counted too;
+    at worst a document is read piece by piece without need.  The weights are measured: of a tuple
+    or dict with one pair, of a list, of a further value.
     """
     size = 250 * document.count(b"{") + 100 * document.count(b"[") + 150 * document.count(b",")
     return size > TREE_BYTES_MAX
@@ -54,14 +54,14 @@ def is_large(document: bytes) -> bool:
 def streamed(
     document: bytes, judge: Callable[[Members], Flaw | None], *, piece: int = PIECE
 ) -> Flaw | None:
-    """Let `judge` read the members of a document; name its flaw, or what keeps it from being JSON.
+    """Pass the members of a document to `judge`; return its flaw, or why the text is not JSON.
 
-    The first flaw in the order of the document is named, so what stands behind it may be anything.
+    Reading stops at the first flaw in the order of the document, so text after it is not checked.
 
     Args:
         document: the bytes of a file or row.
-        judge: reads members to their end, or returns a flaw.
-        piece: characters that are read at once where whole values end within them.
+        judge: reads all members, or returns a flaw.
+        piece: how many characters to parse at once, where whole values end within them.
     """
     spaces = _SPACE_RE.match(document)
     assert spaces is not None
@@ -69,7 +69,7 @@ def streamed(
     if start == b"[":
         detail = "expected a JSON object, found an array"
         return Flaw(reason=Reason.NOT_OBJECT, field="", detail=detail)
-    if start != b"{":  # a scalar, white space or no JSON: no tree comes of it
+    if start != b"{":  # a scalar, white space or not JSON: parsing it builds no tree
         value = parse(document)
         assert isinstance(value, Flaw)
         return value
@@ -88,7 +88,7 @@ def _read(cursor: _Cursor, judge: Callable[[Members], Flaw | None]) -> Flaw | No
 
 
 def walk(members: Members) -> Flaw | None:
-    """Read everything, whatever it is."""
+    """Read all members without checking their types."""
     for _, depth in values(members):
         if depth > DEPTH_MAX:
             return Flaw(reason=Reason.TOO_DEEP, field="", detail="nested too deeply to be read")
@@ -96,9 +96,9 @@ def walk(members: Members) -> Flaw | None:
 
 
 def values(value: Part) -> Iterator[tuple[Part, int]]:
-    """Walk over a value, all keys and all values in it, in their order, each with its depth.
+    """Yield a value and all keys and values in it, in their order, each with its depth.
 
-    A container comes before what it holds; whoever stops there need not fear its depth.
+    A container comes before its content, so a caller can stop before it becomes too deep.
     """
     open_: list[Iterator[Part]] = [iter((value,))]
     while open_:
@@ -115,7 +115,7 @@ def values(value: Part) -> Iterator[tuple[Part, int]]:
 
 
 def _skip(text: str, at: int) -> int:
-    """Return where the white space from `at` on ends."""
+    """Return the position of the first character from `at` on that is not white space."""
     if text[at : at + 1] > " ":
         return at
     found = _space(text, at)
@@ -124,7 +124,7 @@ def _skip(text: str, at: int) -> int:
 
 
 class _Cursor:
-    """How far a text has been read."""
+    """The position up to which a text has been read."""
 
     __slots__ = ("_piece", "_try_at", "at", "text")
 
@@ -134,10 +134,10 @@ class _Cursor:
         self._piece = piece
 
     def piece(self, brackets: str) -> Any:  # noqa: ANN401 - what json makes of it
-        """Read the next values of a container at once, as a tree; nothing if that cannot be had.
+        """Parse the next values of a container together, as a tree; return nothing if impossible.
 
-        The text up to a comma that is near enough may be some whole values, or end within one: it
-        is put into brackets of its own, and if that is JSON, it is values.
+        The text up to some comma ahead may be several whole values, or end inside one.  It is put
+        in brackets of its own; if the result is JSON, it consists of whole values.
         """
         at, end = self.at, self.at + self._piece
         if at < self._try_at or end > len(self.text):
@@ -153,7 +153,7 @@ class _Cursor:
                 if found and length == len(text):
                     self.at = comma
                     return found
-        self._try_at = end  # so that all attempts together take time proportional to the text
+        self._try_at = end  # no attempt before this: all attempts together take linear time
         return None
 
     def value(self, at: int) -> Part:
@@ -174,7 +174,7 @@ class _Cursor:
         return found
 
     def closed(self, bracket: str) -> bool:
-        """Read what stands behind a value: a comma, or the bracket that ends the container."""
+        """Read what follows a value: a comma, or the bracket that ends the container."""
         at = _skip(self.text, self.at)
         found = self.text[at : at + 1]
         if found not in {",", bracket}:
@@ -197,7 +197,7 @@ class _Cursor:
         return key
 
     def empty(self, bracket: str) -> bool:
-        """Read the end of a container that holds nothing, if it stands here."""
+        """Read the closing bracket if the container is empty."""
         at = _skip(self.text, self.at)
         is_empty = self.text[at : at + 1] == bracket
         self.at = at + is_empty
@@ -255,7 +255,7 @@ class Elements:
 
 Part = Value | Members | Elements
 """A value of a tree, or a container that is being read."""
-# To be asked by isinstance: `list | Elements` would be made anew each time.
+# For isinstance: an expression `list | Elements` there would create a new object at each call.
 OBJECTS = (tuple, Members)
 ARRAYS = (list, Elements)
 CONTAINERS = (list, tuple, Elements, Members)
