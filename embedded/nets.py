@@ -2,14 +2,17 @@
 
 **Invariant:** an address is 4 or 16 bytes; anything else is an error in BigQuery's words.
 
-It refuses NET.PUBLIC_SUFFIX and NET.REG_DOMAIN unless the package `publicsuffixlist` is installed:
-they need the list of publicsuffix.org.
+NET.PUBLIC_SUFFIX and NET.REG_DOMAIN go by the list of publicsuffix.org, in the version of the
+package `publicsuffixlist`.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
+from functools import cache
+
+from publicsuffixlist import PublicSuffixList
 
 SIZES = {4: 32, 16: 128}
 _HOST = re.compile(
@@ -109,22 +112,18 @@ def host(url: str | None) -> str | None:
     return name or None
 
 
+@cache
+def _listed() -> PublicSuffixList:
+    """Read the list once: the public suffixes, without those of private domains."""
+    return PublicSuffixList(only_icann=True, accept_unknown=False)
+
+
 def _suffix(url: str | None) -> tuple[str, str] | None:
     """Return a URL's host and its public suffix, without dots around them."""
-    try:
-        from publicsuffixlist import (  # type: ignore[import-not-found]  # noqa: PLC0415
-            PublicSuffixList,
-        )
-    except ImportError:
-        raise ValueError(
-            "NET.PUBLIC_SUFFIX and NET.REG_DOMAIN are not supported by the embedded BigQuery "
-            "without the package publicsuffixlist"
-        ) from None
     name = (host(url) or "").strip(".")
     if not name or ".." in name or name.startswith("["):
         return None
-    listed = PublicSuffixList(only_icann=True, accept_unknown=False)
-    suffix = listed.publicsuffix(name.lower())
+    suffix = _listed().publicsuffix(name.lower())
     return (name, name[-len(suffix) :]) if suffix else None
 
 

@@ -845,6 +845,17 @@ ANSWERS: list[tuple[str, object]] = [
     ("NET.HOST('    www.Example.Co.UK    ')", "www.Example.Co.UK"),
     ("NET.HOST('mailto:?to=&subject=&body=')", "mailto"),
     ("NET.HOST('http://例子.卷筒纸.中国')", "例子.卷筒纸.中国"),
+    ("NET.PUBLIC_SUFFIX('')", None),
+    ("NET.PUBLIC_SUFFIX('http://abc.xyz')", "xyz"),
+    ("NET.PUBLIC_SUFFIX('//user:password@a.b:80/path?query')", None),
+    ("NET.PUBLIC_SUFFIX('https://[::1]:80')", None),
+    ("NET.PUBLIC_SUFFIX('http://例子.卷筒纸.中国')", "中国"),
+    ("NET.PUBLIC_SUFFIX('    www.Example.Co.UK    ')", "Co.UK"),
+    ("NET.PUBLIC_SUFFIX('mailto:?to=&subject=&body=')", None),
+    ("NET.REG_DOMAIN('http://abc.xyz')", "abc.xyz"),
+    ("NET.REG_DOMAIN('//user:password@a.b:80/path?query')", None),
+    ("NET.REG_DOMAIN('http://例子.卷筒纸.中国')", "卷筒纸.中国"),
+    ("NET.REG_DOMAIN('    www.Example.Co.UK    ')", "Example.Co.UK"),
 ]
 
 ERRORS = [
@@ -1023,7 +1034,6 @@ REFUSED = [
     "JSON_VALUE('{}', '$.*')",
     "JSON '{\"a\": 1}'['a']",
     "SESSION_USER()",
-    "NET.REG_DOMAIN('http://www.example.com')",
     "LAX_INT64(JSON '\"10\"')",
     "SAFE.SUBSTR('foo', 0, -2)",
     "SAFE.LN(0)",
