@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # What remembering one file takes, beside its compressed row.
 ENTRY_BYTES = 300
+# What an open or sealed bundle takes beside its rows and files: many days may have one each.
+BUNDLE_BYTES = 2500
 
 
 class SealReason(StrEnum):

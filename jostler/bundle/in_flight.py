@@ -19,7 +19,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from jostler.bundle.bundle import ENTRY_BYTES, Bundle, Header, OpenBundle
+from jostler.bundle.bundle import BUNDLE_BYTES, ENTRY_BYTES, Bundle, Header, OpenBundle
 from jostler.bundle.job import Stage, UploadJob
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class InFlight:
         one.job = UploadJob.replay(record, now_s)
         one.state = State.STORED if record.stored else State.JOURNALLED
         one.files = len(record.paths)
-        one._held_bytes = one.job.entry_count * ENTRY_BYTES
+        one._held_bytes = one.job.entry_count * ENTRY_BYTES + BUNDLE_BYTES
         return one
 
     @classmethod
@@ -154,7 +154,7 @@ class InFlight:
     def held_bytes(self) -> int:
         """Bytes of memory that it takes."""
         if self.opened:
-            return self.opened.held_bytes + self.opened.files * ENTRY_BYTES
+            return self.opened.held_bytes + self.opened.files * ENTRY_BYTES + BUNDLE_BYTES
         return self._held_bytes
 
     @property
@@ -195,7 +195,7 @@ class InFlight:
         bundle = self.opened.seal(reason)
         self.opened, self.state = None, State.SEALED
         self.job = UploadJob.of(bundle, now_s)
-        self._held_bytes = bundle.held_bytes
+        self._held_bytes = bundle.held_bytes + BUNDLE_BYTES
         self.files, self.row_bytes = len(bundle.attempt.entries), bundle.row_bytes
         self.data_bytes, self.reason = len(bundle.data), str(reason)
         return bundle
@@ -206,7 +206,8 @@ class InFlight:
         self.tries += 1
         self.what, self.error = what, error
         self.job = job
-        self._held_bytes = len(job.data or b"") + job.entry_count * ENTRY_BYTES
+        data_bytes = len(job.data) if job.data else 0
+        self._held_bytes = data_bytes + job.entry_count * ENTRY_BYTES + BUNDLE_BYTES
         if job.journalled:
             self.state = State.JOURNALLED
 

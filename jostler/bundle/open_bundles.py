@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from jostler.bundle.bundle import ENTRY_BYTES, Header, Limits, OpenBundle, SealReason
+from jostler.bundle.bundle import BUNDLE_BYTES, ENTRY_BYTES, Header, Limits, OpenBundle, SealReason
 from jostler.bundle.in_flight import InFlight, InFlightBundles
 from jostler.format.names import BundleName, Day, Kind, Place, display
 from jostler.log import Log
@@ -133,9 +133,10 @@ class OpenBundles:
         if reason and key in self._open:
             self._seal(key, reason)
             return self.add(datatype, day, entry, raw, rejection)
-        if not self._has_room(len(row) + ENTRY_BYTES):
+        is_new = key not in self._open
+        if not self._has_room(len(row) + ENTRY_BYTES + is_new * BUNDLE_BYTES):
             return Put.NO_ROOM
-        if key not in self._open:
+        if is_new:
             self._open[key] = one
             self._in_flight.open(one)
         self._in_flight.add(one, entry, row, rejection)

@@ -11,12 +11,17 @@ is on the disk is stored, and the agent comes to rest.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.unit.agent.world import MAX_AGE_S, World, content_of, number_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 DAYS = ("foo1/2026/01/02", "foo1/2026/01/03")
 PATHS = [f"{DAYS[0]}/a.json", f"{DAYS[0]}/b.json", f"{DAYS[1]}/a.json"]
@@ -116,10 +121,11 @@ class Promise(RuleBasedStateMachine):
     @rule()
     def crash(self) -> None:
         # What vanished is remembered by the process alone: it may be stored twice after its death.
-        for day in self.away:
-            for path in (self.world.root / day.replace("/", "-")).glob("*.json"):
-                if path.is_file() and not path.is_symlink():
-                    self.forgiven.add(number_in(path.read_bytes()))
+        stored = self.world.bucket.stored()
+        for path, file in self.all_files():
+            number = number_in(file.read_bytes())
+            if number in stored and not self.world.in_flight.owns(path):
+                self.forgiven.add(number)
         # On a full disk one bundle at a time goes without a record, as the journal says.
         for one in self.world.in_flight:
             if str(one.header.name).endswith(self.world.journal.without or "/"):
@@ -127,7 +133,17 @@ class Promise(RuleBasedStateMachine):
                     path = self.world.spool / entry.path
                     if path.is_file() and not path.is_symlink():
                         self.forgiven.add(number_in(path.read_bytes()))
+        self.world.clock.s += 1.0  # else the next bundle might have the name of an earlier one
         self.world.start()
+
+    def all_files(self) -> Iterator[tuple[str, Path]]:
+        """Yield the files that are in their place, and those of directories moved away."""
+        for path in PATHS:
+            day, _, name = path.rpartition("/")
+            away = self.world.root / day.replace("/", "-") / name
+            file = away if day in self.away else self.world.spool / path
+            if file.is_file() and not file.is_symlink():
+                yield path, file
 
     # Bucket and disk
 
