@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tests.unit.agent.world import MAX_AGE_S, World, content_of, number_in
 
@@ -43,6 +43,13 @@ class Promise(RuleBasedStateMachine):
             self.everything_works_again()
         finally:
             self.world.close()
+
+    @initialize(undeletable=st.sampled_from(["", "", "a.json", "b.json"]))
+    def begin(self, undeletable: str) -> None:
+        """Begin with a bundle of two files, of which one may be undeletable."""
+        self.world.disk.undeletable = {undeletable} - {""}
+        for path in PATHS[:2]:
+            self.write(path, rename=False, announced=True, good=True)
 
     # Services
 
@@ -112,6 +119,7 @@ class Promise(RuleBasedStateMachine):
     def time_passes(self, seconds: float) -> None:
         """Let what waits come due."""
         self.world.clock.s += seconds
+        self.world.loop.step()
         self.world.loop.step()
 
     @rule(frozen=st.booleans())
