@@ -1,6 +1,6 @@
-"""The command: `python -m loader`, `jostler-load`, and (see `job`) `spark-submit loader/job.py`.
+"""The command line: `python -m loader`, `jostler-load`, and `spark-submit loader/job.py`.
 
-**Invariant:** nothing of Spark or BigQuery is imported before the options are known to be right.
+**Invariant:** Spark and BigQuery are imported only after the options have been checked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _flush() -> None:
-    """Write out what is left; drop what nobody takes, before the interpreter complains of it."""
+    """Flush standard output; drop what cannot be written, or the interpreter fails at exit."""
     try:
         sys.stdout.flush()
     except OSError:

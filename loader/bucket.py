@@ -1,9 +1,7 @@
-"""The buckets of a run: jostler.storage, with the loader's errors and its patience.
+"""The buckets of a run: jostler.storage with retries and the loader's errors.
 
-**Invariant:** an object is read at the generation that was listed or not at all, so what was
-judged is what the fingerprint names; no object that is not below `--staging` is ever written.
-
-It refuses nothing itself: what the service answers becomes a BucketError.
+**Invariant:** an object is read only at the generation that was listed, so the bytes that are
+judged are those in the fingerprint.  Objects are written only below `--staging`.
 """
 
 from __future__ import annotations
@@ -26,21 +24,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """An object as a listing shows it; `generation` changes whenever its bytes do."""
+class ListedObject:
+    """An object in a listing; its `generation` changes whenever its bytes do."""
 
     name: str
     generation: str
     size_bytes: int
 
 
-@cache  # a run names few buckets
+@cache  # a run uses few buckets
 def open_bucket(url: str, patience_s: float) -> Bucket:
-    """Open a bucket; once in each process, for a client must not cross a fork.
+    """Open a bucket, once per process: a client must not be used across a fork.
 
     Args:
         url: `gs://NAME` or `file:///DIR`.
-        patience_s: how long a request is tried again.
+        patience_s: how long a failing request is retried.
 
     Raises:
         BucketError: there are no credentials.
@@ -50,7 +48,7 @@ def open_bucket(url: str, patience_s: float) -> Bucket:
 
 
 def split_url(url: str) -> tuple[str, str]:
-    """Split `gs://bucket/prefix` into bucket and prefix; a `file:` URL is a bucket as a whole."""
+    """Split `gs://bucket/prefix` into bucket and prefix; a whole `file:` URL is the bucket."""
     if url.startswith("file:"):
         return url, ""
     bucket, _, prefix = url.removeprefix("gs://").partition("/")
@@ -58,7 +56,7 @@ def split_url(url: str) -> tuple[str, str]:
 
 
 class Bucket:
-    """A bucket.  Every method raises BucketError when the bucket cannot be asked.
+    """A bucket.  Every method raises BucketError when a request fails.
 
     Attributes:
         url: `gs://bucket` or `file:///dir`; an object's URL is `<url>/<name>`.
@@ -68,7 +66,7 @@ class Bucket:
         self.url = storage.url
         self._storage = storage
 
-    def list(self, prefix: str, start: str = "", end: str = "") -> Iterator[Entry]:
+    def list(self, prefix: str, start: str = "", end: str = "") -> Iterator[ListedObject]:
         """Yield the objects whose names begin with `prefix` and lie in [start, end), in order.
 
         Raises:
@@ -76,10 +74,10 @@ class Bucket:
         """
         with self._listing():
             for info in self._storage.list(prefix, start, end):
-                yield Entry(info.name, info.version, info.size_bytes)
+                yield ListedObject(info.name, info.version, info.size_bytes)
 
     def written(self, prefix: str) -> Iterator[tuple[str, float]]:
-        """Yield name and Unix time of writing of the objects whose names begin with `prefix`."""
+        """Yield name and creation time (Unix) of the objects whose names begin with `prefix`."""
         with self._listing():
             for name, when in self._storage.written(prefix):
                 yield name, when.timestamp()
@@ -93,29 +91,29 @@ class Bucket:
         """Return an object's bytes as stored.
 
         Raises:
-            MissingError: it is gone, or of another generation.
+            MissingError: it does not exist, or has another generation.
         """
         with _translated():
             return self._storage.read(name, generation).data
 
     def write(self, name: str, data: bytes) -> None:
-        """Store bytes under a name of our own, in the place of what an earlier attempt stored."""
+        """Store an object of this run; replace what an earlier attempt stored under the name."""
         with _translated():
             try:
                 self._storage.put_new(name, data, {})
-            except errors.ConflictError:  # a day that is planned again in one run gets other copies
+            except errors.ConflictError:  # a day planned again in one run may get other copies
                 for info in self._storage.list(name):
                     if info.name == name:
                         self._storage.replace(name, data, info.version)
 
     def remove(self, name: str) -> None:
-        """Delete an object; none of that name is no error."""
+        """Delete an object; do nothing if there is none."""
         with _translated():
             self._storage.remove(name)
 
     @contextmanager
     def _listing(self) -> Iterator[None]:
-        """Tell a bucket that is not there from an empty one: its name may be mistyped."""
+        """Raise NoBucketError for a missing bucket; a directory bucket would seem empty."""
         gone = NoBucketError(f"{self.url}: there is no such bucket")
         if self.url.startswith("file:") and not Path(unquote(urlsplit(self.url).path)).is_dir():
             raise gone

@@ -1,15 +1,15 @@
-"""What can go wrong, named for what the loader must then do.
+"""The loader's errors, named after what the loader must do.
 
 **Invariant:** a message says what was tried, on what, and what was found; a hint says what to do.
 
     LoaderError
     ├── UsageError        wrong options: exit 2 before anything is touched
     ├── BucketError       an object cannot be read or written: its day fails
-    │   ├── MissingError  there is no such object, or it is of another generation
+    │   ├── MissingError  there is no such object, or it has another generation
     │   └── NoBucketError there is no such bucket
-    ├── SchemaError       a datatype's table cannot be had: this datatype fails
-    ├── WarehouseError    BigQuery said no: the day fails
-    └── RunError          nothing can be done at all: exit 1
+    ├── SchemaError       a table cannot be created or changed: its datatype fails
+    ├── WarehouseError    BigQuery refused a request: the day fails
+    └── RunError          the whole run fails: exit 1
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SchemaError(LoaderError):
 
 
 class WarehouseError(LoaderError):
-    """BigQuery refused; `reason` is its own word for it."""
+    """BigQuery refused a request; `reason` is BigQuery's own label."""
 
     def __init__(self, message: str, *, reason: str = "", hint: str = "") -> None:
         super().__init__(message, hint=hint)

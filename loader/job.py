@@ -1,6 +1,6 @@
 """The loader for spark-submit: `spark-submit --py-files jostler.zip loader/job.py --bucket …`.
 
-**Invariant:** nothing here but the way in; docs/loader.md says how executors get the packages.
+**Invariant:** this is only an entry point; docs/loader.md says how executors get the packages.
 """
 
 import sys

@@ -1,8 +1,8 @@
-"""Days on their way from verified to told: a bounded number, in threads that load them.
+"""Threads that load verified days, a bounded number of days at a time.
 
-**Invariant:** fewer than `most` days wait for a thread or are being loaded when verifying goes on:
-it is faster than a slow BigQuery, and would otherwise fill staging and memory.  No table gets load
-jobs faster than BigQuery takes them.
+**Invariant:** verifying continues only while fewer than `most` days are waiting or being loaded.
+Otherwise verifying, which can be faster than BigQuery, would fill staging and memory.  No table
+gets load jobs faster than BigQuery accepts them.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 PACE = 45
 PACE_S = 10.0
-"""A partitioned table takes 50 changes of partitions in ten seconds ("Quotas and limits")."""
+"""A partitioned table accepts 50 partition changes in ten seconds ("Quotas and limits")."""
 
 
 class Loading:
-    """Loads days; a context that is left when all of them have been loaded.
+    """Loads days in threads; leaving the context waits until all of them are loaded.
 
     Args:
-        most: so many days are loaded at the same time.
-        stop: when it is set, days that wait are not begun.
+        most: how many days are loaded at the same time.
+        stop: when set, no further day is begun.
     """
 
     def __init__(self, most: int, stop: threading.Event) -> None:
@@ -50,28 +50,29 @@ class Loading:
         self._pool.shutdown()
 
     def has_room(self) -> bool:
-        """Say whether more days may be verified."""
+        """Return whether more days may be verified."""
         return self._unloaded < self._most
 
     def wait_for_room(self) -> bool:
-        """Wait until more days may be verified; False when none are any more."""
+        """Wait until more days may be verified; return False if the run is to end."""
         with self._changed:
             while not self.has_room() and not self._stop.is_set():
-                self._changed.wait(timeout=1.0)  # a signal handler must not take the lock
+                # With a timeout, because a signal handler may not take the lock to notify.
+                self._changed.wait(timeout=1.0)
         return not self._stop.is_set()
 
     def add(self, table: str, load: Work) -> None:
-        """Load a day of a table, soon."""
+        """Queue a day of a table for loading."""
         with self._changed:
             self._unloaded += 1
         self._pool.submit(self._run, table, load)
 
     def count(self) -> int:
-        """Count the days that are loaded or to be told of; may be asked by a signal handler."""
+        """Count the days that are being loaded or recorded; safe in a signal handler."""
         return self._untold
 
     def outcomes(self) -> list[Outcome]:
-        """Return what became of the days that were begun; waits for what is told of them."""
+        """Wait for the outcomes of all days that were begun, and return them."""
         return [told.result() for told in self._told]
 
     def _run(self, table: str, load: Work) -> None:
@@ -96,11 +97,11 @@ class Loading:
 
 
 class Pace:
-    """Lets load jobs of one table begin no faster than BigQuery takes them.
+    """Limits how fast the load jobs of each table begin, to stay within BigQuery's quota.
 
     Args:
-        stop: when it is set, none begins any more.
-        clock: monotonic seconds.
+        stop: when set, no further job begins.
+        clock: returns monotonic seconds.
     """
 
     def __init__(self, stop: threading.Event, clock: Callable[[], float] = time.monotonic) -> None:
@@ -110,11 +111,11 @@ class Pace:
         self._begun: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=PACE))
 
     def wait(self, table: str) -> bool:
-        """Wait for a table's turn; False when it does not come any more."""
+        """Wait until a job of the table may begin; return False if the run is to end."""
         return not self._stop.wait(max(0.0, self.delay_s(table)))
 
     def delay_s(self, table: str) -> float:
-        """Take the next turn of a table; return in how many seconds it comes."""
+        """Reserve a table's next time slot; return in how many seconds it comes."""
         with self._lock:
             now, begun = self._clock(), self._begun[table]
             turn = max(now, begun[0] + PACE_S) if len(begun) == PACE else now

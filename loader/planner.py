@@ -1,7 +1,7 @@
-"""What a run finds before it reads a bundle: tables made ready, days listed, days that are due.
+"""Prepare a run: find and prepare tables, list days, decide which days are due.
 
-**Invariant:** the ledger is read before the bucket is listed (see `plan`).  A datatype that cannot
-be had is told, put into the ledger, and left out; it stops no other.
+**Invariant:** the ledger is read before the bucket is listed (see `due`).  A datatype that fails is
+reported, recorded in the ledger and left out; it does not affect the others.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from loader.errors import BucketError, LoaderError, SchemaError, WarehouseError
 from loader.plan.discover import Table, bundles, discover
 from loader.plan.due import (
     UNKNOWN,
-    Day,
     Refusal,
     Status,
+    TableDay,
     decide,
     fingerprint,
     lost,
@@ -37,30 +37,30 @@ if TYPE_CHECKING:
     from loader.bigquery.record import Run
     from loader.bigquery.tables import Ready
     from loader.bigquery.warehouse import Warehouse
-    from loader.cli.console import Tell
+    from loader.cli.console import Console
     from loader.cli.options import Options
     from loader.plan.due import DayKey, Known
 
 THREADS = 8
 FEW = 0.1
-"""So small a part of the daily quota of a table is submitted without asking what was before."""
+"""Up to this fraction of a table's daily quota, earlier jobs are not counted before submitting."""
 
 
 class Planner:
-    """Tables and days of one run.
+    """The tables and days of one run.
 
     Args:
-        options: what to look at.
-        warehouse: where tables are.
-        batches: takes what is told to the ledger.
-        tell: where to say what was found.
-        run: for the ledger.
+        options: which buckets, experiments, datatypes and days to consider.
+        warehouse: the BigQuery project.
+        batches: writes rows to the ledger.
+        console: shows events.
+        run: the values that all days of the run share.
 
     Attributes:
-        problems: what failed that is not a day, and why.
-        ready: the tables that can be loaded into, by name.
-        known: what the ledger said last.
-        datatypes: experiment and datatype of each table that was found.
+        problems: failures that do not belong to one day: what failed, and why.
+        ready: the tables that are ready for load jobs, by name.
+        known: the newest ledger rows, by day.
+        datatypes: experiment and datatype of each table found.
     """
 
     def __init__(
@@ -68,15 +68,15 @@ class Planner:
         options: Options,
         warehouse: Warehouse,
         batches: Batches,
-        tell: Tell,
+        console: Console,
         run: Run,
     ) -> None:
         self._options = options
         self._run = run
         self._warehouse = warehouse
-        self._meta = batches.meta
+        self._ledger = batches.ledger
         self._batches = batches
-        self._tell = tell
+        self._console = console
         self._windows: dict[str, Window] = {}
         self._unlisted: set[str] = set()
         self._postponed: set[str] = set()
@@ -95,17 +95,17 @@ class Planner:
             self.datatypes.add((table.experiment, table.sources[0].datatype))
             for name in (table.name, table.view):
                 if name.is_mapped:
-                    self._tell.event("name.mapped", wanted=name.wanted, dataset=name.dataset)
+                    self._console.event("name.mapped", wanted=name.wanted, dataset=name.dataset)
         return found.tables
 
     def problem(self, what: str, why: str) -> None:
-        """Tell of something that failed and is not a day."""
+        """Report a failure that does not belong to one day."""
         why = why.removeprefix(f"{what}: ")
         self.problems.append((what, why))
-        self._tell.event("datatype.failed", "error", what=what, error=why)
+        self._console.event("datatype.failed", "error", what=what, error=why)
 
     def _each(self, found: Iterable[Table], work: Callable[[Table], Ready | None]) -> list[Table]:
-        """Do something for each table; those that fail are told and left out."""
+        """Call `work` for each table; report and leave out the tables that fail."""
         done = []
         with ThreadPoolExecutor(THREADS, thread_name_prefix="table") as pool:
             futures = [(table, pool.submit(work, table)) for table in found]
@@ -115,7 +115,7 @@ class Planner:
             except (SchemaError, WarehouseError) as exc:
                 self.problem(str(table.name), str(exc))
                 if not self._options.dry_run and not self._options.verify_only:
-                    self._tell_table(table, exc)
+                    self._record_failure(table, exc)
                 continue
             given = self._options.period == GIVEN
             new = not ready or ready.from_beginning
@@ -128,11 +128,11 @@ class Planner:
         return done
 
     def look(self, found: Iterable[Table]) -> list[Table]:
-        """See the tables as they are, changing nothing."""
+        """Check the tables without changing them."""
         return self._each(found, lambda table: tables.look(self._warehouse, table))
 
     def prepare(self, found: Iterable[Table]) -> list[Table]:
-        """Make the tables and their views as they should be."""
+        """Create or change the tables and their views."""
         ready = self._each(found, self._prepare)
         self._views(ready)
         return ready
@@ -140,11 +140,11 @@ class Planner:
     def _prepare(self, table: Table) -> Ready:
         ready = tables.prepare(self._warehouse, table)
         if ready.changes:
-            self._tell.event("table.changed", table=str(table.name), what=ready.changes[0])
+            self._console.event("table.changed", table=str(table.name), what=ready.changes[0])
         return ready
 
     def _views(self, ready: list[Table]) -> None:
-        """Make or change the views; in v2 the tables of all organizations may share one."""
+        """Create or change the views; in v2 the tables of all organizations may share one."""
         shared: dict[TableName, list[Table]] = defaultdict(list)
         for table in ready:
             shared[table.view].append(table)
@@ -155,12 +155,12 @@ class Planner:
                 continue
             try:
                 if tables.prepare_view(self._warehouse, view, columns):
-                    self._tell.event("view.changed", view=str(view))
+                    self._console.event("view.changed", view=str(view))
             except WarehouseError as exc:
                 self.problem(str(view), str(exc))
 
-    def _tell_table(self, table: Table, error: LoaderError) -> None:
-        """Put a datatype's failure into the ledger, with no date."""
+    def _record_failure(self, table: Table, error: LoaderError) -> None:
+        """Record a datatype's failure in the ledger, without a date."""
         now = datetime.now(UTC).isoformat()
         row = {
             "table": str(table.name),
@@ -175,17 +175,17 @@ class Planner:
             "Host": self._run.host,
             "Version": self._run.version,
         }
-        self._batches.tell(row).add_done_callback(self._told)
+        self._batches.add(row).add_done_callback(self._told)
 
     def _told(self, written: Future[None]) -> None:
         if exc := written.exception():
-            self._tell.event("ledger.not_written", "error", error=str(exc))
+            self._console.event("ledger.not_written", "error", error=str(exc))
 
-    def plan(self, ready: list[Table], force: bool) -> tuple[list[Day], list[Refusal]]:
-        """Decide for each day of the windows; the ledger is read before the bucket is listed."""
+    def plan(self, ready: list[Table], force: bool) -> tuple[list[TableDay], list[Refusal]]:
+        """Decide for each day in the windows; read the ledger before listing the bucket."""
         made = {str(t.name): self.ready[str(t.name)].made_ms for t in ready if self.has(t)}
-        self.known = self._meta.known(made) if self._meta.exists() else {}
-        due: list[Day] = []
+        self.known = self._ledger.known(made) if self._ledger.exists() else {}
+        due: list[TableDay] = []
         refusals: list[Refusal] = []
         with ThreadPoolExecutor(THREADS, thread_name_prefix="list") as pool:
             days = [day for found in pool.map(self.listed, ready) for day in found]
@@ -208,23 +208,23 @@ class Planner:
         return due, refusals
 
     def _without_losses(
-        self, due: list[Day], made: dict[str, int]
-    ) -> tuple[list[Day], list[Refusal]]:
-        """Take out the days that lost objects since they were loaded."""
+        self, due: list[TableDay], made: dict[str, int]
+    ) -> tuple[list[TableDay], list[Refusal]]:
+        """Refuse the days whose objects are gone since they were loaded."""
         again = [day for day in due if day.key in self.known]
-        loaded = self._meta.loaded(again, made) if again else {}
+        loaded = self._ledger.loaded(again, made) if again else {}
         refusals = {day.key: lost(day, loaded.get(day.key)) for day in again}
         refused = [refusal for refusal in refusals.values() if refusal]
         return [day for day in due if not refusals.get(day.key)], refused
 
-    def within_quota(self, due: list[Day]) -> list[Day]:
-        """Leave out the days beyond what their tables take in 24 hours, and say so."""
+    def within_quota(self, due: list[TableDay]) -> list[TableDay]:
+        """Postpone the days that exceed --jobs-per-day of their tables, and report them."""
         most = self._options.jobs_per_day
         count = Counter(str(day.table.name) for day in due)
-        if not due or max(count.values()) <= most * FEW:  # far from it, whatever was before
+        if not due or max(count.values()) <= most * FEW:  # too few to matter
             return due
         since = datetime.now(UTC) - timedelta(days=1)
-        used = self._meta.jobs(count, since) if self._meta.exists() else {}
+        used = self._ledger.jobs(count, since) if self._ledger.exists() else {}
         left = {name: max(0, most - used.get(name, 0)) for name in count}
         now = within(due, left, self._options.window)
         kept = Counter(str(day.table.name) for day in now)
@@ -236,29 +236,29 @@ class Planner:
                 )
                 self._postponed.add(name)
                 self.problems.append((name, why))
-                self._tell.event("days.postponed", "warning", table=name, days=late, why=why)
+                self._console.event("days.postponed", "warning", table=name, days=late, why=why)
         return now
 
     def has(self, table: Table) -> bool:
-        """Say whether the table is there."""
+        """Return whether the table exists."""
         return str(table.name) in self.ready
 
     def window(self, table: Table) -> Window:
-        """Return the days that this run looks at."""
+        """Return the days of a table that this run considers."""
         return self._windows[str(table.name)]
 
     def was_listed(self, table: Table) -> bool:
-        """Say whether the table's days could be listed."""
+        """Return whether the table's days could be listed."""
         return str(table.name) not in self._unlisted
 
     def saw_all(self, table: Table) -> bool:
-        """Say whether all days of a table were listed, and none was left for a later run."""
+        """Return whether all days of a table were listed and none was postponed."""
         name = str(table.name)
         left = self._unlisted | self._postponed
         return self._windows[name] == EVERYTHING and name not in left
 
-    def listed(self, table: Table) -> list[Day]:
-        """List a table's days in its window; none, and a problem told, if that cannot be."""
+    def listed(self, table: Table) -> list[TableDay]:
+        """List a table's days in its window; on failure report it and return no days."""
         schema = schema_digest(table.fields)
         problems: list[tuple[str, str]] = []
         try:
@@ -268,9 +268,9 @@ class Planner:
             self._unlisted.add(str(table.name))
             return []
         for what, why in problems:
-            self._tell.event("object.foreign", "warning", object=what, error=why)
+            self._console.event("object.foreign", "warning", object=what, error=why)
         return [
-            Day(
+            TableDay(
                 table=table,
                 date=date,
                 bundles=tuple(found),
@@ -279,11 +279,11 @@ class Planner:
             for date, found in listed.items()
         ]
 
-    def fingerprint_now(self, day: Day) -> str:
-        """List one day anew."""
+    def fingerprint_now(self, day: TableDay) -> str:
+        """List one day again and return its fingerprint."""
         listed = bundles(day.table, _only(day), [])
         return fingerprint(listed.get(day.date, []), schema_digest(day.table.fields))
 
 
-def _only(day: Day) -> Window:
+def _only(day: TableDay) -> Window:
     return Window(start=day.date, end=day.date + timedelta(days=1))

@@ -1,9 +1,9 @@
-"""A run from beginning to end: discover, plan, verify in waves, load, tell.
+"""A whole run: discover, plan, verify in waves, load, record in the ledger.
 
-**Invariant:** the ledger is read before the bucket is listed (see `plan`); Spark is started when
-the first day is found to be due, and not before.  What befalls one day or datatype stops no other.
+**Invariant:** the ledger is read before the bucket is listed (see `due`).  Spark is started only if
+a day is due.  The failure of one day or datatype does not affect the others.
 
-It refuses to go on when a bucket or BigQuery cannot be asked at all.
+The run ends with an error if a bucket or BigQuery cannot be reached at all.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from typing import TYPE_CHECKING
 
 from loader.bigquery import tables
 from loader.bigquery.batches import Batches
-from loader.bigquery.ledger import Meta
-from loader.bigquery.partition_load import Finisher, job_id
+from loader.bigquery.ledger import Ledger
+from loader.bigquery.partition_load import PartitionLoader, job_id
 from loader.bigquery.record import STARTED, Outcome, Run
 from loader.bigquery.warehouse import Warehouse
 from loader.bucket import open_bucket, split_url
 from loader.cli.console import Course
 from loader.errors import BucketError
 from loader.loading import Loading
-from loader.plan.due import UNKNOWN, Day, Refusal, Status, waves
+from loader.plan.due import UNKNOWN, Refusal, Status, TableDay, waves
 from loader.planner import Planner
 from loader.spark.session import session
-from loader.spark.wave import Place, Verified, Wave
+from loader.spark.wave import StagingPaths, Verified, Wave
 from loader.staging import sweep
 from loader.stopping import Stopping
 
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from jostler.schema import Fields
-    from loader.bigquery.reconcile import Comparison
-    from loader.cli.console import Tell
+    from loader.bigquery.reconcile import Reconciliation
+    from loader.cli.console import Console
     from loader.cli.options import Options
     from loader.plan.discover import Table
     from loader.plan.due import DayKey
 
-    Verify = Callable[[list[Day]], list[Verified]]
+    Verify = Callable[[list[TableDay]], list[Verified]]
 
 ROUNDS = 5
 WAVE_BYTES = 20_000_000_000
@@ -62,21 +62,21 @@ class Loader:
 
     Args:
         options: what to do.
-        tell: where to say what was done.
-        verify: judges the rows of some days; Spark does it if none is given.
+        console: shows events, progress and the result.
+        verify: verifies days; None to use Spark.
 
     Attributes:
-        run_id: of the ledger's rows, of the rejects, and of what is staged.
-        stopping: knows whether the run is to end before it is done.
-        not_begun: days that were left for the next run, because this one was to end.
+        run_id: the run's id in ledger, rejects and staging.
+        stopping: whether a signal asked the run to end early.
+        not_begun: the days left to the next run because this one ended early.
     """
 
-    def __init__(self, options: Options, tell: Tell, verify: Verify | None = None) -> None:
+    def __init__(self, options: Options, console: Console, verify: Verify | None = None) -> None:
         self._options = options
-        self._tell = tell
+        self._console = console
         self._verify = verify
-        self.stopping = Stopping(tell)
-        self.not_begun: list[Day] = []
+        self.stopping = Stopping(console)
+        self.not_begun: list[TableDay] = []
         self._course = Course(days=0, size_bytes=0)
         self._warehouse = Warehouse(options.project, options.location, options.patience_s)
         self.run_id = f"{datetime.now(UTC).strftime(STARTED)}-{secrets.token_hex(3)}"
@@ -86,28 +86,30 @@ class Loader:
             version=_version(),
             max_bad=options.max_bad_fraction,
             patience_s=options.patience_s,
-            place=Place(staging=options.staging, run_id=self.run_id),
+            staging=StagingPaths(staging=options.staging, run_id=self.run_id),
         )
-        meta = Meta(self._warehouse, options.meta_dataset)
-        self._meta = meta
-        self._batches = Batches(self._warehouse, meta, self.run_id)
-        self.planner = Planner(options, self._warehouse, self._batches, tell, self._run)
+        ledger = Ledger(self._warehouse, options.meta_dataset)
+        self._ledger = ledger
+        self._batches = Batches(self._warehouse, ledger, self.run_id)
+        self.planner = Planner(options, self._warehouse, self._batches, console, self._run)
         still = self.planner.fingerprint_now
-        self._finisher = Finisher(self._warehouse, self._batches, self._run, tell, still)
+        self._partition_loader = PartitionLoader(
+            self._warehouse, self._batches, self._run, console, still
+        )
 
     def close(self) -> None:
-        """End what is still to be removed from staging, and close connections."""
-        self._finisher.close()
+        """Finish removing objects from staging, and close connections."""
+        self._partition_loader.close()
         self._warehouse.close()
 
     def run(self) -> list[Outcome]:
-        """Load what is due; return what became of each day that is not simply up to date.
+        """Load all due days; return the outcome of each day that was not up to date.
 
         Raises:
-            RunError, BucketError, WarehouseError: nothing could be done.
+            RunError, BucketError, WarehouseError: the whole run failed.
         """
         found = self.planner.discover()
-        self._meta.prepare()
+        self._ledger.prepare()
         outcomes: dict[DayKey, Outcome] = {}
         with ExitStack() as stack:
             stack.enter_context(self.stopping)
@@ -132,7 +134,7 @@ class Loader:
         self._sweep_staging()
         return list(outcomes.values())
 
-    def compare(self) -> Comparison:
+    def compare(self) -> Reconciliation:
         """Compare all days of the window with their index and with BigQuery; write nothing."""
         from loader.bigquery import reconcile  # noqa: PLC0415 - pyspark
 
@@ -142,14 +144,14 @@ class Loader:
         for name in sorted({key for key, _ in (day.key for day in days)} - planner.ready.keys()):
             planner.problem(name, "there are bundles, and no such table")
         days = [day for day in days if planner.has(day.table)]
-        comparer = reconcile.Comparer(self._warehouse, days, self._options.patience_s)
+        comparer = reconcile.Reconciler(self._warehouse, days, self._options.patience_s)
         for table in looked:
             if planner.has(table) and planner.was_listed(table):
                 comparer.look_for_gone(table.name, planner.window(table))
         if days:
             with session(self._options.master, self._spark_said) as spark:
                 for part in waves(days, most=WAVE_DAYS, share=1.0, most_bytes=WAVE_BYTES):
-                    comparer.compare(spark, Wave.of(part, self._fields(), self._run.place))
+                    comparer.compare(spark, Wave.of(part, self._fields(), self._run.staging))
         return comparer.finish()
 
     def _fields(self) -> dict[str, Fields]:
@@ -159,8 +161,8 @@ class Loader:
         self,
         overtaken: dict[DayKey, Outcome],
         outcomes: dict[DayKey, Outcome],
-    ) -> tuple[list[Day], list[Refusal]]:
-        """Decide once more for days that another loader was at."""
+    ) -> tuple[list[TableDay], list[Refusal]]:
+        """Decide again about days that another loader was loading."""
         ready = {str(o.day.table.name): o.day.table for o in overtaken.values()}
         due, refusals = self.planner.plan(list(ready.values()), force=False)
         due = [
@@ -174,8 +176,8 @@ class Loader:
             outcomes[key] = replace(overtaken[key], overtaken=False, why=why)
         return due, [refusal for refusal in refusals if refusal.day.key in overtaken]
 
-    def _load(self, due: list[Day], stack: ExitStack) -> list[Outcome]:
-        """Verify and load days, wave by wave; a wave loads while the next one is verified."""
+    def _load(self, due: list[TableDay], stack: ExitStack) -> list[Outcome]:
+        """Verify and load days wave by wave; one wave is loaded while the next is verified."""
         options = self._options
         verify = self._verify or self._by_spark(stack)
         self._course = Course(days=len(due), size_bytes=sum(day.size_bytes for day in due))
@@ -197,26 +199,26 @@ class Loader:
         return outcomes
 
     def _by_spark(self, stack: ExitStack) -> Verify:
-        """Start Spark; return what verifies days with it."""
+        """Start Spark; return the function that verifies days with it."""
         spark = stack.enter_context(session(self._options.master, self._spark_said))
         self.stopping.cancel = spark.sparkContext.cancelAllJobs
         self.stopping.listen()
         return partial(self._verified, spark)
 
     def _spark_said(self, line: str) -> None:
-        """Tell a line of the JVM's log as an event; on a terminal only what went wrong."""
+        """Show a line of the JVM's log as an event; on a terminal only errors."""
         bad = " ERROR " in line or "Exception" in line
-        self._tell.event("spark.said", "warning" if bad else "debug", line=line)
+        self._console.event("spark.said", "warning" if bad else "debug", line=line)
 
     def _finish(self, found: Verified, started: datetime) -> Future[Outcome]:
-        """Load a day; say what became of it as soon as the ledger has it."""
+        """Load a day; show its outcome as soon as its ledger row is durable."""
         day = found.day
         known = self.planner.known.get(day.key, UNKNOWN)
         ready = self.planner.ready[str(day.table.name)]
         try:
-            outcome = self._finisher.finish(found, ready, known, started)
+            outcome = self._partition_loader.load(found, ready, known, started)
         except Exception as exc:  # noqa: BLE001 - what nobody foresaw must not stop other days
-            self._tell.event("day.crashed", "error", trace=traceback.format_exc())
+            self._console.event("day.crashed", "error", trace=traceback.format_exc())
             outcome = Future()
             outcome.set_result(Outcome(day=day, status=Status.FAILED, why=repr(exc)))
         outcome.add_done_callback(self._told)
@@ -227,7 +229,7 @@ class Loader:
         day = outcome.day
         level = "info" if outcome.status in {Status.SUCCESS, Status.SKIPPED} else "error"
         facts = {"read": outcome.rows, "loaded": outcome.loaded, "rejected": outcome.rejected}
-        self._tell.event(
+        self._console.event(
             f"day.{outcome.status}",
             level,
             table=str(day.table.name),
@@ -239,15 +241,15 @@ class Loader:
             why=outcome.why,
         )
 
-    def _verified(self, spark: SparkSession, days: list[Day]) -> list[Verified]:
-        """Verify days together; if that fails, each alone, so that it fails the guilty one only."""
+    def _verified(self, spark: SparkSession, days: list[TableDay]) -> list[Verified]:
+        """Verify days together; if that fails, verify each alone to find the ones that fail."""
         from loader.spark import engine  # noqa: PLC0415 - pyspark, which a run with nothing to do needs not
 
-        wave = Wave.of(days, self._fields(), self._run.place, self._job_of)
+        wave = Wave.of(days, self._fields(), self._run.staging, self._job_of)
         total = sum(day.size_bytes for day in days)
         try:
             counted = spark.sparkContext.accumulator(0)
-            with self._tell.progress(spark, self._course, (len(days), total), counted):
+            with self._console.progress(spark, self._course, (len(days), total), counted):
                 engine.run(
                     spark,
                     wave,
@@ -256,7 +258,7 @@ class Loader:
                     counted=counted,
                 )
         except Exception as exc:  # noqa: BLE001 - Py4J's, Spark's and Python's have no common base
-            if self.stopping.requested.is_set():  # it was cancelled
+            if self.stopping.requested.is_set():  # a signal cancelled the Spark job
                 return []
             if len(days) > 1:
                 return [found for day in days for found in self._verified(spark, [day])]
@@ -264,26 +266,26 @@ class Loader:
             return [Verified(day=days[0], error=f"{type(exc).__name__}: {told[:2000]}")]
         return wave.days
 
-    def _job_of(self, day: Day) -> str:
+    def _job_of(self, day: TableDay) -> str:
         ready = self.planner.ready[str(day.table.name)]
         return job_id(day, ready, day.attempt + 1)
 
     def _sweep_staging(self) -> None:
-        """Remove what killed runs left; what cannot be removed is told, and fails nothing."""
+        """Remove what killed runs left in staging; report failures, which fail no day."""
         url, prefix = split_url(self._options.staging)
         try:
             removed, failed = sweep(open_bucket(url, self._options.patience_s), prefix, time.time())
         except BucketError as exc:
-            if not url.startswith("file:"):  # a directory is made when something is staged
-                self._tell.event("staging.not_removed", "warning", object=url, error=str(exc))
+            if not url.startswith("file:"):  # a missing directory is normal: nothing was staged
+                self._console.event("staging.not_removed", "warning", object=url, error=str(exc))
             return
         if removed:
-            self._tell.event("staging.swept", objects=removed)
+            self._console.event("staging.swept", objects=removed)
         for name, error in failed:
-            self._tell.event("staging.not_removed", "warning", object=name, error=error)
+            self._console.event("staging.not_removed", "warning", object=name, error=error)
 
     def _finish_first_loads(self, ready: list[Table], outcomes: dict[DayKey, Outcome]) -> None:
-        """Note which new tables have been loaded whole: all days listed, and each ended well."""
+        """Record which new tables are fully loaded: all days listed, none failed."""
         well = {Status.SUCCESS, Status.SKIPPED}
         bad = {o.day.key[0] for o in outcomes.values() if o.status not in well}
         bad |= {day.key[0] for day in self.not_begun}

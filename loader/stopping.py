@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Self
 
-    from loader.cli.console import Tell
+    from loader.cli.console import Console
 
 GRACE_S = 45.0
 """Less than `terminationGracePeriodSeconds` of the loader's pods."""
@@ -44,11 +44,11 @@ class Stopping:
         cancel: ends the work that need not be awaited.
     """
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, console: Console) -> None:
         self.requested = threading.Event()
         self.loading: Callable[[], int] = lambda: 0
         self.cancel: Callable[[], None] = lambda: None
-        self._tell = tell
+        self._console = console
         self._called_before = False
         self._before: dict[int, Any] = {}
         self._thread = threading.Thread(target=self._work, name="stopping", daemon=True)
@@ -89,7 +89,7 @@ class Stopping:
             return
         self.requested.set()
         if asked == _STOP:
-            self._tell.event(
+            self._console.event(
                 "run.stopping",
                 "warning",
                 loading=self.loading(),
@@ -104,7 +104,7 @@ class Stopping:
 
     def _end(self, why: str) -> None:
         """End the process: threads that wait for BigQuery could not be ended otherwise."""
-        self._tell.event(
+        self._console.event(
             "run.stopped",
             "warning",
             why=why,

@@ -1,9 +1,9 @@
-"""Rows appended to ledger and rejects: each once, whoever writes them.
+"""Append rows to ledger and rejects, each exactly once, even with several loaders.
 
-**Invariant:** the load jobs that append what a run has to tell have numbered ids, for each table
-from 1 on, and number n + 1 is submitted only by somebody who has seen n end.  Whoever writes a row
-about a load job of *another* run, which was interrupted or is still at work, takes the next
-number of that run, and looks first whether the row is there.  So two loaders can tell of one job,
+**Invariant:** for each run and table, the load jobs that append rows have the numbers 1, 2, 3, …
+in their ids, and a loader submits number n + 1 only after it saw number n end.  A loader that
+writes a row about a load job of *another* run (interrupted or still running) uses that run's next
+number, and first checks whether the row already exists.  So two loaders may report the same job,
 and its row is written once.
 """
 
@@ -20,7 +20,7 @@ from loader.errors import WarehouseError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from loader.bigquery.ledger import Meta
+    from loader.bigquery.ledger import Ledger
     from loader.bigquery.warehouse import Job, Json, Warehouse
 
 TRIES = 3
@@ -28,16 +28,16 @@ WRITER_LABEL = "jostler-writer"
 
 
 class Part(Protocol):
-    """What one day adds to a table."""
+    """The rows that one day adds to a table."""
 
     @property
     def job(self) -> str:
-        """JobID of its rows; empty when no other run can write them."""
+        """The JobID of the rows; empty if no other run can write them."""
         ...
 
     @property
     def day(self) -> str:
-        """Day of its rows, YYYY-MM-DD; empty when they have none."""
+        """The day of the rows, YYYY-MM-DD; empty if they have none."""
         ...
 
 
@@ -45,8 +45,8 @@ _P = TypeVar("_P", bound=Part)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A row of the ledger."""
+class LedgerRow:
+    """One row of the ledger."""
 
     job: str
     day: str
@@ -55,14 +55,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class BadRows:
-    """Bad rows of a day, which executors wrote to staging as NDJSON.
+    """The bad rows of a day, which executors wrote to staging as NDJSON.
 
-    They carry our RunID, and the row of the ledger that counts them has the same: another loader's
-    rows of the same day are others.
+    They have this run's RunID, as has the ledger row that counts them.  Rows that another loader
+    writes for the same day have another RunID.
 
     Attributes:
-        uris: of the objects.
-        more: what else a load job is told of them; nothing, unless a manifest names them.
+        uris: the URIs of the objects.
+        more: further settings of the load job; only used if a manifest lists the objects.
     """
 
     uris: list[str]
@@ -70,34 +70,34 @@ class BadRows:
 
     @property
     def job(self) -> str:
-        """No other run writes them."""
+        """Empty: no other run writes these rows."""
         return ""
 
     @property
     def day(self) -> str:
-        """It is not asked for, as nobody looks whether they are there."""
+        """Empty: nobody checks whether these rows already exist."""
         return ""
 
 
-class Table(Generic[_P]):
-    """Appends parts to one table, for one thread.
+class Appender(Generic[_P]):
+    """Appends parts to one table; used by one thread.
 
     Args:
-        warehouse: where it is.
-        meta: its dataset.
-        table: its name.
-        run: our own.
+        warehouse: the BigQuery project.
+        ledger: the dataset of the table.
+        table: the table's name.
+        run: the id of this run.
     """
 
-    def __init__(self, warehouse: Warehouse, meta: Meta, table: str, run: str) -> None:
+    def __init__(self, warehouse: Warehouse, ledger: Ledger, table: str, run: str) -> None:
         self._warehouse = warehouse
-        self._meta = meta
+        self._ledger = ledger
         self._table = table
         self._run = run
         self._free = {run: 1}
 
     def append(self, run: str, parts: Sequence[_P]) -> None:
-        """Write the parts that are not there yet, in one job, under the next number of a run.
+        """Write the parts that do not exist yet, in one job with the run's next number.
 
         Raises:
             WarehouseError: none of the parts was written.
@@ -113,7 +113,7 @@ class Table(Generic[_P]):
             try:
                 job = self._load(parts, job_id)
             except BaseException:
-                del self._free[run]  # whether the number is taken is not known
+                del self._free[run]  # unknown whether the number is used: look again next time
                 raise
             self._free[run] += 1
             if job.labels.get(WRITER_LABEL) != self._run:  # another loader took the number
@@ -138,14 +138,15 @@ class Table(Generic[_P]):
 
     @property
     def _name(self) -> str:
-        return str(self._meta.name(self._table))
+        return str(self._ledger.name(self._table))
 
     def _id(self, run: str, number: int) -> str:
-        # A table that was removed and made again has forgotten what old job ids wrote into it.
-        return f"jostler-{run}-{self._table}-{self._meta.made_ms(self._table)}-{number}"
+        # The creation time makes job ids of a table that was deleted and created again new ones:
+        # BigQuery would otherwise refuse them as duplicates, although their rows are gone.
+        return f"jostler-{run}-{self._table}-{self._ledger.made_ms(self._table)}-{number}"
 
     def _first_free(self, run: str) -> int:
-        """Find the first number that no job has; the jobs with lower ones have ended then."""
+        """Find the first number that no job has, after waiting for all jobs with lower ones."""
         taken, free = 0, 1
         while self._warehouse.job(self._id(run, free)):
             taken, free = free, 2 * free
@@ -158,7 +159,7 @@ class Table(Generic[_P]):
         return free
 
     def _absent(self, parts: Sequence[_P]) -> Sequence[_P]:
-        """Leave out the parts that another loader has written; a part is there as a whole."""
+        """Return the parts that no other loader has written; parts are written whole or not."""
         jobs = {part.job: part.day for part in parts if part.job}
         if not jobs:
             return parts
@@ -170,15 +171,15 @@ class Table(Generic[_P]):
         return [part for part in parts if part.job not in there]
 
 
-class Ledger(Table[Line]):
+class LedgerAppender(Appender[LedgerRow]):
     """Appends rows to the ledger."""
 
-    def _load(self, parts: Sequence[Line], job_id: str) -> Job:
+    def _load(self, parts: Sequence[LedgerRow], job_id: str) -> Job:
         out = io.BytesIO(b"".join(json.dumps(line.row).encode() + b"\n" for line in parts))
         return self._warehouse.load_file(self._name, out, job_id, self._config())[0]
 
 
-class Rejects(Table[BadRows]):
+class RejectsAppender(Appender[BadRows]):
     """Appends bad rows to the rejects."""
 
     def _load(self, parts: Sequence[BadRows], job_id: str) -> Job:

@@ -1,6 +1,6 @@
-"""Asking BigQuery, or the embedded one, a question as a person does.
+"""Run one SQL statement in BigQuery, or in the embedded BigQuery, for a person.
 
-**Invariant:** what goes wrong is one sentence, BigQuery's own where it has one.
+**Invariant:** every error becomes one sentence, BigQuery's own if it has one.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from google.cloud.bigquery.retry import DEFAULT_JOB_RETRY, DEFAULT_RETRY
 from requests.exceptions import RequestException
 
 PATIENCE_S = 30.0
-"""How long a request is tried again; a person is waiting."""
+"""How long a failing request is retried; short, because a person is waiting."""
 EMBEDDED_PROJECT = "demo"
 _NUMBERS = frozenset({"INTEGER", "INT64", "FLOAT", "FLOAT64", "NUMERIC", "BIGNUMERIC"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a query returned.
+    """The result of a statement.
 
     Attributes:
-        columns: names, in order.
-        numeric: for each column, whether it holds single numbers.
-        rows: values as the official client gives them, in the order of the columns.
-        changed: rows that a DML statement changed; None for a statement that returns rows.
+        columns: the column names, in order.
+        numeric: for each column, whether its values are single numbers.
+        rows: the values as the official client returns them, in the order of the columns.
+        changed: how many rows a DML statement changed; None for a statement that returns rows.
     """
 
     columns: tuple[str, ...]
@@ -40,7 +40,7 @@ class Answer:
 
 
 class AskError(Exception):
-    """The question was not answered; the message is one line."""
+    """The statement failed; the message is one line."""
 
 
 def connect(project: str = "", location: str = "") -> bigquery.Client:

@@ -1,13 +1,13 @@
-"""One day's load: exactly one job after the other, whoever submits them.
+"""Load one day: all its load jobs run one after another, even with several loaders.
 
-**Invariant:** load jobs of a day have numbered ids, and number n + 1 is submitted only by somebody
-who has seen n end.  BigQuery takes an id at most once, so two loaders can neither load at the same
-time nor overwrite what a newer listing brought: who finds a number taken looks at that job and, if
-it was about another fingerprint, lists the bucket anew before it takes the next number.  A job of
-the same fingerprint is adopted only if its rows are still there (see `Jobs.counts`).
+**Invariant:** the load jobs of a day have numbers in their ids, and a loader submits number n + 1
+only after it saw number n end.  BigQuery accepts an id at most once (a second insert gets HTTP
+409), so two loaders can neither load a day at the same time nor replace newer data by older.  A
+loader whose number is taken looks at that job; if it loaded another fingerprint, the loader lists
+the bucket again before it uses the next number.  A job of the same fingerprint is adopted only if
+its rows are still in the table (see `Jobs.counts`).
 
-There is no lock in it, and no clock decides anything: a loader may stop at any point, for ever or
-for an hour.
+This needs no lock and no clock: a loader may stop at any point, for an hour or for ever.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TRANSIENT = frozenset(
         "resourcesExceeded",
     }
 )
-"""Reasons for which BigQuery's documentation says: try again with a new job id."""
+"""Error reasons for which BigQuery's documentation recommends a retry with a new job id."""
 LABEL = "jostler-fingerprint"
 RUN_LABEL = "jostler-run"
 LEDGER_LABEL = "jostler-ledger"
@@ -40,35 +40,35 @@ class Jobs(Protocol):
     """The load jobs of one day."""
 
     def submit(self, attempt: int) -> tuple[Job, bool]:
-        """Run the job of this number to its end, or wait for the one that has it already.
+        """Run the job with this number to its end, or wait for the job that has the number.
 
         Returns:
-            The job, and whether it is ours.
+            The job, and whether this loader submitted it.
         """
         ...
 
     def look(self, attempt: int) -> Job | None:
-        """Wait for the end of the job with this number; None when it is free."""
+        """Wait for the end of the job with this number; return None if there is none."""
         ...
 
     def counts(self, job: Job) -> bool:
-        """Say whether a job that we did not submit just now spares us a job of our own.
+        """Return whether a job that was found, not submitted now, makes a new job unnecessary.
 
-        To be asked of the newest job of the day, and only if it has our fingerprint.
+        Call this only for the day's newest job, and only if it has our fingerprint.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How it ended.
+    """The result of loading a day.
 
     Attributes:
-        attempt: the last number taken.
-        job: that has it; None when the load was overtaken.
-        failed: jobs that failed here, by number.
-        overtaken: the bucket has changed since it was listed; nothing newer was overwritten.
-        adopted: somebody else's job (or ours, of a run that was killed) had done it.
+        attempt: the last number used.
+        job: the job with that number; None if the load was overtaken.
+        failed: the jobs that failed in this run, by number.
+        overtaken: the bucket has changed since it was listed, so nothing was loaded.
+        adopted: a job of another loader, or of an earlier run that was killed, had loaded the day.
     """
 
     attempt: int
@@ -86,18 +86,17 @@ def load(
     still_so: Callable[[], bool],
     pause: Callable[[int], None],
 ) -> Ended:
-    """Load a day, three times if BigQuery asks for that.
+    """Load a day, in up to three attempts if BigQuery recommends a retry.
 
     Args:
-        jobs: of the day.
-        fingerprint: of what is to be loaded.
-        attempt: the last number known to be taken, and its job to have ended, before the bucket
-            was listed.
-        still_so: lists the day anew and says whether it still has this fingerprint.
-        pause: waits before a new try; the argument counts from 1.
+        jobs: the day's load jobs.
+        fingerprint: the fingerprint of what is to be loaded.
+        attempt: the last number known to be used when the bucket was listed; its job had ended.
+        still_so: lists the day again and returns whether it still has this fingerprint.
+        pause: waits before a retry; its argument is 1, 2, …
 
     Raises:
-        WarehouseError: BigQuery cannot be asked; a job may have been taken all the same.
+        WarehouseError: a request to BigQuery fails; a job may have been submitted nevertheless.
     """
     failed: dict[int, Job] = {}
     while True:
@@ -120,10 +119,10 @@ def load(
 
 
 def pause(failed: int) -> None:
-    """Wait before a new try, longer from time to time, and not in step with other days.
+    """Wait before a retry: exponentially longer, with jitter.
 
-    A partitioned table takes 50 load jobs in ten seconds ("Quotas and limits"); days that end
-    together, and all tell the one ledger, can meet that.
+    A partitioned table accepts 50 load jobs in ten seconds ("Quotas and limits").  Days that end
+    together all write to the one ledger and can reach that limit.
     """
     time.sleep(2 ** (failed - 1) * random.uniform(0.5, 1))  # noqa: S311 - jitter
 

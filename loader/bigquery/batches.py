@@ -1,10 +1,10 @@
-"""What is told to ledger and rejects: collected, and written in batches.
+"""Collect rows for ledger and rejects, and write them in batches.
 
-**Invariant:** a row of the ledger is written only after the bad rows that it counts; whoever told
-it learns when it is durable.
+**Invariant:** a ledger row is written only after the bad rows that it counts.  Whoever adds a row
+gets a future that ends when the row is durable.
 
-One job for each row would cost 3 s for each day of data, and soon the 1,500 load jobs that a table
-takes in a day.
+One load job per row would take 3 s for each day of data, and would soon reach the limit of 1,500
+load jobs per table and day.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from loader.bigquery.appends import BadRows, Ledger, Line, Rejects, Table
+from loader.bigquery.appends import Appender, BadRows, LedgerAppender, LedgerRow, RejectsAppender
 from loader.bigquery.ledger import LOADS, REJECT_ROWS
 from loader.errors import WarehouseError
 
@@ -25,56 +25,56 @@ if TYPE_CHECKING:
     from typing import Self
 
     from loader.bigquery.appends import Part
-    from loader.bigquery.ledger import Meta
+    from loader.bigquery.ledger import Ledger
     from loader.bigquery.warehouse import Json, Warehouse
 
 _P = TypeVar("_P", bound="Part")
 GAP_S = 2.0
 GAP_MAX_S = 60.0
 GAP_STEP = 25
-"""So many batches later the gap is longer by GAP_S: 120 in ten minutes, 1,470 in 24 hours."""
+"""After each so many batches the gap grows by GAP_S: 120 in ten minutes, 1,470 in 24 hours."""
 ENTRIES_MAX = 1000
-"""In a batch; a load job may change 4,000 partitions ("Quotas and limits")."""
+"""Rows in a batch; a load job may change 4,000 partitions ("Quotas and limits")."""
 URIS_MAX = 10_000
-"""A load job takes so many URIs ("Quotas and limits"); beyond, they stand in a manifest."""
+"""The maximum number of URIs in a load job ("Quotas and limits"); more need a manifest."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Entry:
-    """A row of the ledger, and the bad rows that must be there before it.
+class PendingRow:
+    """A ledger row that waits to be written, and the bad rows to write before it.
 
     Attributes:
         line: the row.
-        run: whose numbers are taken: that of the run that submitted the load job.
-        bad: None when it has none.
-        written: ends when the row is durable, or with what went wrong.
+        run: the run that submitted the day's load job; the append job uses that run's numbers.
+        bad: the bad rows; None if there are none.
+        written: ends when the row is durable, or with the error.
     """
 
-    line: Line
+    line: LedgerRow
     run: str
     bad: BadRows | None = None
     written: Future[None] = field(default_factory=Future)
 
 
 class Batches:
-    """Takes entries from any thread; writes them from one of its own, until it is left.
+    """Takes rows from any thread and writes them in a thread of its own, until the context ends.
 
     Args:
-        warehouse: where the tables are.
-        meta: their dataset.
-        run: our own.
+        warehouse: the BigQuery project.
+        ledger: the dataset of ledger and rejects.
+        run: the id of this run.
 
     Attributes:
-        meta: the same.
+        ledger: the dataset of ledger and rejects.
     """
 
-    def __init__(self, warehouse: Warehouse, meta: Meta, run: str) -> None:
-        self.meta = meta
+    def __init__(self, warehouse: Warehouse, ledger: Ledger, run: str) -> None:
+        self.ledger = ledger
         self._run = run
-        self._rejects = Rejects(warehouse, meta, REJECT_ROWS, run)
-        self._loads = Ledger(warehouse, meta, LOADS, run)
+        self._rejects = RejectsAppender(warehouse, ledger, REJECT_ROWS, run)
+        self._loads = LedgerAppender(warehouse, ledger, LOADS, run)
         self._changed = threading.Condition()
-        self._waiting: list[Entry] = []
+        self._waiting: list[PendingRow] = []
         self._busy = self._hurry = self._closing = False
         self._batches = 0
         self._thread = threading.Thread(target=self._work, name="ledger", daemon=True)
@@ -84,33 +84,33 @@ class Batches:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Write what waits, and end the thread."""
+        """Write all waiting rows and end the thread."""
         self.flush()
         with self._changed:
             self._closing = True
             self._changed.notify_all()
         self._thread.join()
 
-    def tell(self, row: Json, run: str = "", bad: BadRows | None = None) -> Future[None]:
-        """Take a row of the ledger and the bad rows that it counts.
+    def add(self, row: Json, run: str = "", bad: BadRows | None = None) -> Future[None]:
+        """Add a ledger row and the bad rows that it counts.
 
         Args:
-            row: of the ledger.
-            run: that submitted the load job of which the row tells; ours if empty.
+            row: the row.
+            run: the run that submitted the load job of the row; empty for this run.
             bad: the bad rows.
 
         Returns:
-            What ends when the row is durable; its callbacks run in our thread.
+            A future that ends when the row is durable; its callbacks run in the writing thread.
         """
-        line = Line(row.get("JobID") or "", row.get("date") or "", row)
-        entry = Entry(line=line, run=run or self._run, bad=bad)
+        line = LedgerRow(row.get("JobID") or "", row.get("date") or "", row)
+        entry = PendingRow(line=line, run=run or self._run, bad=bad)
         with self._changed:
             self._waiting.append(entry)
             self._changed.notify_all()
         return entry.written
 
     def flush(self) -> None:
-        """Write all that waits, at once; return when it is done."""
+        """Write all waiting rows now; return when they are written."""
         with self._changed:
             self._hurry = True
             self._changed.notify_all()
@@ -128,8 +128,8 @@ class Batches:
                 self._busy = False
                 self._changed.notify_all()
 
-    def _next(self, due_s: float) -> list[Entry]:
-        """Wait for entries, and then until it is time; return none when all is over."""
+    def _next(self, due_s: float) -> list[PendingRow]:
+        """Wait for rows and then until the batch is due; return no rows at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
             left_s = max(0.0, due_s - time.monotonic())
@@ -139,9 +139,9 @@ class Batches:
             self._busy = bool(batch)
             return batch
 
-    def _write(self, batch: list[Entry]) -> None:
-        """Write bad rows, then rows of the ledger; what fails, fails its own entries."""
-        by_run: dict[str, list[Entry]] = defaultdict(list)
+    def _write(self, batch: list[PendingRow]) -> None:
+        """Write bad rows, then ledger rows; an error fails only the rows that it concerns."""
+        by_run: dict[str, list[PendingRow]] = defaultdict(list)
         for entry in batch:
             by_run[entry.run].append(entry)
         for run, entries in by_run.items():
@@ -155,8 +155,8 @@ class Batches:
                     entry.written.set_result(None)
 
 
-def _fitting(entries: list[Entry]) -> int:
-    """Count the entries that go into one batch: at least one."""
+def _fitting(entries: list[PendingRow]) -> int:
+    """Return how many of the waiting rows fit into one batch: at least one."""
     total = 0
     for count, entry in enumerate(entries[:ENTRIES_MAX]):
         alone = bool(entry.bad and entry.bad.more)
@@ -168,18 +168,22 @@ def _fitting(entries: list[Entry]) -> int:
     return min(len(entries), ENTRIES_MAX)
 
 
-def _append(table: Table[_P], run: str, parts: Mapping[int, _P]) -> dict[int, Exception]:
-    """Append parts; return what went wrong, by the same keys.  A refused part stands alone."""
+def _append(appender: Appender[_P], run: str, parts: Mapping[int, _P]) -> dict[int, Exception]:
+    """Append parts; return the errors by the same keys.
+
+    If BigQuery refuses a job as invalid, its halves are tried separately, so that one bad part does
+    not fail the others.
+    """
     if not parts:
         return {}
     try:
-        table.append(run, list(parts.values()))
+        appender.append(run, list(parts.values()))
     except WarehouseError as exc:
         if len(parts) == 1 or exc.reason != "invalid":
             return dict.fromkeys(parts, exc)
         half = len(parts) // 2
         halves = list(parts.items())[:half], list(parts.items())[half:]
-        return _append(table, run, dict(halves[0])) | _append(table, run, dict(halves[1]))
+        return _append(appender, run, dict(halves[0])) | _append(appender, run, dict(halves[1]))
     except Exception as exc:  # noqa: BLE001 - what nobody foresaw fails these days, and no later ones
         return dict.fromkeys(parts, exc)
     return {}

@@ -1,9 +1,9 @@
-"""The ledger and the rejects: what the loader remembers, in BigQuery, for everybody to query.
+"""The tables `loads` (the ledger) and `reject_rows`, which record what the loader did.
 
-**Invariant:** rows are only ever appended (see `appends`).  Every row of the ledger adds up: rows
-read = loaded + rejected + repeated + withheld, and nothing is withheld from a day that succeeded.
+**Invariant:** rows are only appended (see `appends`).  In every ledger row, rows read = loaded +
+rejected + repeated + withheld, and a successful day has no withheld rows.
 
-It adds columns that an older version's tables lack, and refuses tables with other columns.
+It adds columns that tables of an older version lack, and refuses tables with other columns.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from jostler.schema import Fields
     from loader.bigquery.warehouse import Json, Warehouse
-    from loader.plan.due import Day, DayKey
+    from loader.plan.due import DayKey, TableDay
 
 LOADS = "loads"
 REJECT_ROWS = "reject_rows"
 
 
 def _columns(text: str) -> Fields:
-    """Read columns written one a line: name, type, description."""
+    """Read columns from a text with one per line: name, type, description."""
     lines = [line.split(maxsplit=2) for line in text.strip().splitlines()]
     return tuple(Field(name=name, type=kind, description=told) for name, kind, told in lines)
 
@@ -112,7 +112,7 @@ SELECT `table`, COUNT(DISTINCT JobID) AS n FROM `{loads}`
 WHERE `table` IN UNNEST(@tables) AND JobID != '' AND Finished > TIMESTAMP '{since}' GROUP BY 1"""
 
 
-class Meta:
+class Ledger:
     """The dataset of ledger and rejects."""
 
     def __init__(self, warehouse: Warehouse, dataset: str) -> None:
@@ -121,12 +121,12 @@ class Meta:
         self._made: dict[str, int] = {}
 
     def name(self, table: str) -> TableName:
-        """Name a table or view of the dataset."""
+        """Return the full name of a table or view of the dataset."""
         project, dataset = self._warehouse.project, self._dataset
         return TableName(project=project, dataset=dataset, table=table, wanted=dataset)
 
     def prepare(self) -> None:
-        """Make dataset, tables and views, and add columns that older ones lack.
+        """Create dataset, tables and views, and add columns that older tables lack.
 
         Raises:
             RunError: a table has other columns than these.
@@ -137,17 +137,17 @@ class Meta:
         self._view("rejects", _REJECTS_SQL, "The bad rows that the newest loads left out.")
 
     def made_ms(self, table: str) -> int:
-        """Say when a table was made, in ms since 1970; to be asked after `prepare`."""
+        """Return when a table was created, in ms since 1970; call after `prepare`."""
         return self._made[table]
 
     @property
     def label(self) -> str:
-        """A digest that names this ledger; one removed and made again has another."""
+        """A digest that identifies this ledger; a ledger created anew has another one."""
         told = f"{self.name(LOADS)} {self._made[LOADS]}".encode()
         return hashlib.blake2b(told, digest_size=8).hexdigest()
 
     def exists(self) -> bool:
-        """Say whether there is a ledger to read."""
+        """Return whether the ledger exists."""
         return self._warehouse.get_table(self.name(LOADS)) is not None
 
     def _table(self, table: str, fields: Fields, description: str) -> None:
@@ -183,12 +183,12 @@ class Meta:
         elif found.view_query != query["query"]:
             self._warehouse.change_table(found, {"view": query})
 
-    def loaded(self, days: Sequence[Day], made: dict[str, int]) -> dict[DayKey, Loaded]:
-        """Return what some days were loaded from when they last were.
+    def loaded(self, days: Sequence[TableDay], made: dict[str, int]) -> dict[DayKey, Loaded]:
+        """Return the objects from which days were last loaded.
 
         Args:
-            days: at least one.
-            made: when their tables were made; what is older is about another table.
+            days: at least one day.
+            made: when each table was created; older ledger rows belong to a table since deleted.
         """
         dates = [day.date for day in days]
         sql = _LOADED_SQL.format(loads=self.name(LOADS), start=min(dates), end=max(dates))
@@ -202,16 +202,17 @@ class Meta:
         }
 
     def jobs(self, tables: Iterable[str], since: datetime) -> dict[str, int]:
-        """Count the load jobs that tables have had since then."""
+        """Count the load jobs of tables since an instant."""
         sql = _JOBS_SQL.format(loads=self.name(LOADS), since=since.isoformat())
         found = self._warehouse.rows(sql, tables=sorted(tables))
         return {row["table"]: row["n"] for row in found}
 
     def known(self, tables: dict[str, int]) -> dict[tuple[str, date], Known]:
-        """Return the newest word on each day of some tables.
+        """Return the newest ledger row of each day of some tables.
 
         Args:
-            tables: by name, when they were made: what is older is about another table.
+            tables: for each table name, when it was created; older ledger rows belong to a table
+                since deleted.
         """
         if not tables:
             return {}

@@ -1,11 +1,12 @@
-"""Compare: rows of index bundles, rows of data bundles, rows in BigQuery.
+"""Compare rows of index bundles, rows of data bundles, and rows in BigQuery.
 
-**Invariant:** reads only.  Whatever differs is named: a bundle without index or an index without
-bundle, a bundle with another number of rows than its index, a day with other rows than its
-bundles (by number and Filename) or with rows and without bundle, and then the bundles and the rows
-that are missing or too many.
+**Invariant:** it only reads.  It reports every difference: a bundle without index, an index without
+bundle, a bundle and its index with different numbers of rows, a day whose rows in BigQuery are not
+those of its bundles (by number and Filename), a day with rows but without bundles; and for such
+days, which bundles and rows are missing or too many.
 
-It compares no contents: BigQuery keeps the values of a row, not the bytes that a Hash is of.
+Contents are not compared: BigQuery stores the values of a row, not the bytes of which Hash is the
+digest.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ if TYPE_CHECKING:
     from jostler.format.bigquery_names import TableName
     from loader.bigquery.warehouse import Warehouse
     from loader.plan.discover import Bundle
-    from loader.plan.due import Day, DayKey
+    from loader.plan.due import DayKey, TableDay
     from loader.plan.window import Window
     from loader.spark.wave import Wave
 
 BUNDLES_SHOWN = 10
 ROWS_SHOWN = 10
 NAMED_MAX = 1_000_000
-"""Of a day with more rows none is named."""
+"""In a day with more rows, single rows are not named."""
 _DAYS_SQL = """\
 SELECT CAST(`date` AS STRING) AS day, COUNT(*) AS n, {sum} AS s FROM `{table}`
 WHERE `date` >= '{start}' AND `date` <= '{end}' GROUP BY 1"""
@@ -48,12 +49,12 @@ WHERE `date` = '{day}' GROUP BY 1"""
 
 
 @dataclass(slots=True)
-class Comparison:
-    """What was compared and what differs.
+class Reconciliation:
+    """The result of comparing.
 
     Attributes:
-        bundles: data bundles compared with their index.
-        rows: of the tables that were compared with their bundles.
+        bundles: the number of data bundles compared with their index.
+        rows: the number of rows in BigQuery compared with bundles.
         differences: one sentence each.
     """
 
@@ -62,8 +63,8 @@ class Comparison:
     differences: list[str] = field(default_factory=list)
 
 
-def pairs(days: Iterable[Day]) -> tuple[dict[str, Bundle], dict[str, Bundle]]:
-    """Return data bundles and index bundles of the same experiments, by what a pair shares."""
+def pairs(days: Iterable[TableDay]) -> tuple[dict[str, Bundle], dict[str, Bundle]]:
+    """Return data bundles and index bundles, each by the key that the two of a pair share."""
     data: dict[str, Bundle] = {}
     index: dict[str, Bundle] = {}
     for day in days:
@@ -81,17 +82,19 @@ def lonely(data: dict[str, Bundle], index: dict[str, Bundle]) -> list[str]:
     ]
 
 
-class Comparer:
-    """Compares wave after wave, and at last bundles with indexes, which may lie in two waves.
+class Reconciler:
+    """Compares days with BigQuery wave by wave, then bundles with indexes.
+
+    The latter come last because a bundle and its index may be in different waves.
 
     Args:
-        warehouse: to ask for rows.
-        days: all that will be compared.
-        patience_s: how long a request to a bucket is tried again.
+        warehouse: the BigQuery project.
+        days: all days to compare.
+        patience_s: how long a failing request to a bucket is retried.
     """
 
-    def __init__(self, warehouse: Warehouse, days: list[Day], patience_s: float) -> None:
-        self.found = Comparison()
+    def __init__(self, warehouse: Warehouse, days: list[TableDay], patience_s: float) -> None:
+        self.found = Reconciliation()
         self._warehouse = warehouse
         self._patience_s = patience_s
         self._days = {day.key for day in days}
@@ -127,7 +130,7 @@ class Comparer:
             rows.unpersist()
 
     def look_for_gone(self, table: TableName, window: Window) -> None:
-        """Name the days of a table that have rows, and no bundle in the bucket."""
+        """Report the days of a table that have rows but no bundle in the bucket."""
         listed = {date for name, date in self._days if name == str(table)}
         for day, (count, _) in self._stored(str(table), window.start, window.last).items():
             if date.fromisoformat(day) not in listed:
@@ -136,13 +139,13 @@ class Comparer:
                 self.found.differences.append(told)
 
     def _stored(self, table: str, start: date, end: date) -> dict[str, tuple[int, int]]:
-        """Ask for number and sum of the rows of each day."""
+        """Query the number of rows and the sum of their names for each day."""
         sql = _DAYS_SQL.format(table=table, start=start, end=end, sum=SUM_SQL)
         return {str(told["day"]): (told["n"], told["s"]) for told in self._warehouse.rows(sql)}
 
-    def finish(self) -> Comparison:
-        """Compare bundles with their indexes; return what was found in all."""
-        if self._index:  # else not asked for, or an archive without
+    def finish(self) -> Reconciliation:
+        """Compare bundles with their indexes; return the whole result."""
+        if self._index:  # none if not selected, or if the archive has no indexes
             self.found.differences += lonely(self._data, self._index)
         for pair in sorted(self._data.keys() & self._index.keys()):
             url = self._data[pair].url
@@ -154,7 +157,7 @@ class Comparer:
         return self.found
 
     def _compare_table(
-        self, table: str, days: list[Day], good: dict[DayKey, Rows], looking: _Looking
+        self, table: str, days: list[TableDay], good: dict[DayKey, Rows], looking: _Looking
     ) -> None:
         dates = [day.date for day in days]
         there = self._stored(table, min(dates), max(dates))
@@ -172,8 +175,8 @@ class Comparer:
             if max(stored, count) <= NAMED_MAX:
                 self.found.differences += self._named(day, looking)
 
-    def _named(self, day: Day, looking: _Looking) -> list[str]:
-        """Name rows of a day that are missing, and rows that are too many."""
+    def _named(self, day: TableDay, looking: _Looking) -> list[str]:
+        """Name the rows of a day that are missing or too many."""
         wanted: Counter[str] = Counter()
         for told in looking.of(day):
             wanted.update(told.names)
@@ -187,13 +190,13 @@ class Comparer:
 
 @dataclass(slots=True)
 class Rows:
-    """Good rows of a day: how many each bundle has, and the sum of all their names."""
+    """The good rows of a day: the number in each bundle, and the sum of all their names."""
 
     counts: Counter[str] = field(default_factory=Counter)
     sum: int = 0
 
     def add(self, url: str, told: Row) -> None:
-        """Take what a bundle has."""
+        """Add the rows of one bundle."""
         self.counts[url] += told.rows
         self.sum += told.sum
 
@@ -209,7 +212,7 @@ class _Looking:
         self._unwanted = unwanted
         self._patience_s = patience_s
 
-    def of(self, day: Day) -> list[Row]:
+    def of(self, day: TableDay) -> list[Row]:
         """Read the bundles of one day."""
         owners = enumerate(self._wave.owners)
         return self.at([n for n, owner in owners if owner.day.key == day.key], keep=True)
@@ -229,8 +232,8 @@ class _Looking:
         return rows.mapInArrow(task, filenames.DDL).collect()
 
 
-def _bundles(day: Day, counts: Counter[str], warehouse: Warehouse) -> list[str]:
-    """Name the bundles of a day of which BigQuery has another number of rows."""
+def _bundles(day: TableDay, counts: Counter[str], warehouse: Warehouse) -> list[str]:
+    """Name the bundles of a day of which BigQuery has more or fewer rows than the bundle."""
     sql = _BUNDLES_SQL.format(table=day.table.name, day=day.date)
     stored = Counter({told["url"]: told["n"] for told in warehouse.rows(sql)})
     differ = [url for url in sorted(counts | stored) if counts[url] != stored[url]]

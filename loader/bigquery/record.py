@@ -1,9 +1,9 @@
-"""What is told of a day: to the ledger as a row, to the operator as an outcome.
+"""The report of a day: its row in the ledger, and its outcome for the operator.
 
-**Invariant:** each row adds up: read = loaded + rejected + repeated + withheld, and only a day that
-did not succeed withholds anything.
+**Invariant:** in each ledger row, rows read = loaded + rejected + repeated + withheld, and a day
+that succeeded has no withheld rows.
 
-Pure, but for the time of day in a row.
+Pure, except that a row contains the current time.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from loader.plan.due import Status, object_digest
 if TYPE_CHECKING:
     from loader.bigquery.tables import Ready
     from loader.bigquery.warehouse import Json
-    from loader.plan.due import Day, Known
-    from loader.spark.wave import Place, Verified
+    from loader.plan.due import Known, TableDay
+    from loader.spark.wave import StagingPaths, Verified
 
 STARTED = "%Y%m%dt%H%M%S"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a day in this run."""
+    """The result of a day in this run."""
 
-    day: Day
+    day: TableDay
     status: Status
     attempt: int = 0
     rows: int = 0
@@ -41,15 +41,15 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What all days of a run share.
+    """The values that all days of a run share.
 
     Attributes:
-        id: begins with when it began.
-        host: of the driver.
-        version: of loader, Python and Spark.
-        max_bad: largest part of bad rows in a day.
-        patience_s: how long a request to a bucket is tried again.
-        place: for what is written.
+        id: the run's id; it begins with the time of its start.
+        host: the driver's host.
+        version: the versions of loader, Python and Spark.
+        max_bad: the largest fraction of bad rows with which a day is loaded.
+        patience_s: how long a failing request to a bucket is retried.
+        staging: the names of objects that the run writes.
     """
 
     id: str
@@ -57,12 +57,12 @@ class Run:
     version: str
     max_bad: float
     patience_s: float
-    place: Place
+    staging: StagingPaths
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
-    """Writes the rows of the ledger for one day."""
+class DayReport:
+    """Builds the ledger rows and the outcome of one day."""
 
     run: Run
     found: Verified
@@ -79,16 +79,16 @@ class Telling:
         loaded: int = 0,
         why: tuple[str, str] = ("", ""),
     ) -> Json:
-        """Return a row that adds up.
+        """Return a ledger row whose numbers add up.
 
-        The rejects of a failed day are not told, for it will be read again: all of its rows are
-        withheld.
+        All rows of a failed day count as withheld.  Its rejects are not recorded, because a later
+        run reads the day again.
         """
         found, day, now = self.found, self.found.day, datetime.now(UTC)
         rejected = 0 if status is Status.FAILED else found.rejected
         buckets = {bundle.bucket for bundle in day.bundles}
         if status is not Status.SUCCESS:
-            buckets |= self.known.buckets  # their rows are still in the table
+            buckets |= self.known.buckets  # the table still has the rows of the last success
         return {
             "table": str(day.table.name),
             "date": day.date.isoformat(),
@@ -123,7 +123,7 @@ class Telling:
         }
 
     def outcome(self, row: Json) -> Outcome:
-        """Return the same for the operator."""
+        """Return the outcome that belongs to a ledger row."""
         return Outcome(
             day=self.found.day,
             status=Status(row["Status"]),

@@ -1,11 +1,11 @@
-"""The tables and views that datatypes load into: made when missing, changed when they differ.
+"""Create the tables and views of datatypes, and change them when they differ.
 
-**Invariant:** a table only ever gains columns; it is partitioned by day on `date` and wants a
-partition filter.  A table made here carries a label until its first load, of everything, is done,
-and for ever one that says whose it is.
+**Invariant:** a table only gains columns.  It is partitioned by day on `date` and requires a
+partition filter.  A table created here has a label with its owner, and another label until all
+existing days have been loaded once.
 
-It refuses a schema that BigQuery could not reach by adding columns, a table that is partitioned in
-another way, and one that belongs to another experiment.
+It refuses a schema that needs more than adding columns, a table with another partitioning, and a
+table that belongs to another experiment.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ _RECORD_OF = "Loaded by jostler from bundles in Cloud Storage"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """A table that bundles can be loaded into.
+    """A table that is ready for load jobs.
 
     Attributes:
-        fields: of the table; rows are judged by these.
-        made_ms: when it was made, in ms since 1970; another table of the same name has another.
-        from_beginning: no run has loaded everything into it yet.
-        changes: what was done, for the log.
+        fields: the table's columns, by which rows are judged.
+        made_ms: when it was created, in ms since 1970; this tells it from an earlier table of the
+            same name.
+        from_beginning: whether the first load of all existing days is still to be done.
+        changes: what was changed, for the log.
     """
 
     fields: Fields
@@ -54,10 +55,10 @@ class Ready:
 
 
 def look(warehouse: Warehouse, table: Table) -> Ready | None:
-    """See a table as it is, and change nothing; None when it is still to be made.
+    """Check a table without changing it; return None if it does not exist.
 
     Raises:
-        SchemaError: bundles could not be loaded into it.
+        SchemaError: bundles cannot be loaded into it.
     """
     found = warehouse.get_table(table.name)
     if found is None:
@@ -68,10 +69,10 @@ def look(warehouse: Warehouse, table: Table) -> Ready | None:
 
 
 def prepare(warehouse: Warehouse, table: Table) -> Ready:
-    """Make or change the table and its view, if they differ from what they should be.
+    """Create the table if it does not exist, or change it if it differs from the schema.
 
     Raises:
-        SchemaError: they cannot be.
+        SchemaError: the table cannot be changed to the schema.
         WarehouseError: BigQuery refuses.
     """
     found = warehouse.get_table(table.name)
@@ -96,7 +97,7 @@ def prepare(warehouse: Warehouse, table: Table) -> Ready:
 
 
 def finish_first_load(warehouse: Warehouse, name: TableName) -> None:
-    """Note that everything has been loaded once: from now on the window counts."""
+    """Record that all days have been loaded once; later runs load only days in their window."""
     for _ in range(RACES_MAX):
         found = warehouse.get_table(name)
         if found is None or found.labels.get(UNFINISHED) != "unfinished":
@@ -108,12 +109,12 @@ def finish_first_load(warehouse: Warehouse, name: TableName) -> None:
 def prepare_view(
     warehouse: Warehouse, view: TableName, tables: list[tuple[TableName, Fields]]
 ) -> bool:
-    """Make or change a view over one table, or over several of equal columns; say if it was.
+    """Create or change a view over tables of equal columns; return whether it was changed.
 
     Raises:
         WarehouseError: BigQuery refuses.
     """
-    # Names of tables were made by `naming`: letters, digits, underscores.
+    # Table names come from `bigquery_names` and have only letters, digits and underscores.
     selects = [f"SELECT * FROM `{name}`" for name, _ in sorted(tables, key=lambda t: str(t[0]))]  # noqa: S608 - as above
     sql = "\nUNION ALL\n".join(selects)
     wanted = {"view": {"query": sql, "useLegacySql": False}}
@@ -123,7 +124,7 @@ def prepare_view(
         told = f"All rows of {', '.join(str(name) for name, _ in tables)}."
         warehouse.create_table(view, {**wanted, "description": told})
         return True
-    # A view's columns are frozen when it is made: it is made anew when the table has more.
+    # BigQuery fixes a view's columns when it is created, so it is replaced when the table has more.
     frozen = fields_from_api([column.to_api_repr() for column in found.schema])
     if found.view_query == sql and not compare(frozen, tables[0][1]).added:
         return False
@@ -142,7 +143,7 @@ def _properties(table: Table) -> Json:
 
 
 def owner(table: Table) -> str:
-    """Write whose table it is, as a label may be: the experiment's name, and a digest of all."""
+    """Return the label of a table's owner: the experiment's name and a digest of its place."""
     name = _NOT_LABEL_RE.sub("-", table.experiment)[:40]
     digest = hashlib.blake2b(table.place.root.encode(), digest_size=6).hexdigest()
     return f"{name}-{digest}"
@@ -203,13 +204,13 @@ def _difference(table: Table, found: bigquery.Table) -> tuple[Fields, Json]:
 
 
 def _wants_filter(table: bigquery.Table) -> bool:
-    """Say whether a partition filter is required; the Go loader set it in the older place."""
+    """Return whether a partition filter is required; the Go loader set the older property."""
     older = table.time_partitioning.to_api_repr().get("requirePartitionFilter", False)
     return bool(table.require_partition_filter or older)
 
 
 def _described(fields: Fields, told: Fields) -> Fields:
-    """Take over the descriptions that the bucket's schema has."""
+    """Return the columns with the descriptions of the bucket's schema."""
     by_key = {field.key: field for field in told}
     return tuple(
         _describe(field, by_key[field.key]) if field.key in by_key else field for field in fields

@@ -1,9 +1,7 @@
-"""BigQuery as the loader sees it: tables that are as they should be, load jobs, a few queries.
+"""The loader's client for BigQuery: datasets, tables, load jobs and queries.
 
-**Invariant:** a dataset, table or view is changed only when it differs; a job id is inserted at
-most once, and a job that is there already is looked up instead.
-
-It refuses schemas that BigQuery could not bring about by adding fields.
+**Invariant:** a load job's id is inserted at most once; if a job with the id exists, that job is
+returned instead.
 """
 
 from __future__ import annotations
@@ -45,11 +43,11 @@ class Job:
     """A load job that has ended.
 
     Attributes:
-        id: within its project and location.
-        labels: as it was submitted with.
-        rows: that it wrote.
-        reason: BigQuery's word for its failure; empty when it succeeded.
-        errors: BigQuery's own list.
+        id: the job's id within its project and location.
+        labels: the labels with which it was submitted.
+        rows: how many rows it wrote.
+        reason: BigQuery's reason of its failure; empty if it succeeded.
+        errors: BigQuery's list of errors.
     """
 
     id: str
@@ -63,9 +61,9 @@ class Warehouse:
     """One project of BigQuery; its methods may be called from several threads at once.
 
     Args:
-        project: of the load jobs.
-        location: of datasets and jobs.
-        patience_s: how long a request is tried again.
+        project: the project of the load jobs.
+        location: the location of datasets and jobs.
+        patience_s: how long a failing request is retried.
 
     Raises:
         RunError: there are no credentials.
@@ -90,7 +88,7 @@ class Warehouse:
         self._widen_pool()
 
     def _widen_pool(self) -> None:
-        """Let as many threads ask as days are loaded at once; requests keeps ten connections."""
+        """Allow one connection per loading thread; requests keeps only ten by default."""
         from requests.adapters import HTTPAdapter  # noqa: PLC0415 - one line's need
 
         for scheme in ("https://", "http://"):
@@ -101,7 +99,7 @@ class Warehouse:
         self._client.close()
 
     def make_dataset(self, project: str, dataset: str, description: str) -> None:
-        """Make a dataset if there is none."""
+        """Create a dataset if it does not exist."""
         resource = bigquery.Dataset(f"{project}.{dataset}")
         resource.location = self.location
         resource.description = description
@@ -112,7 +110,7 @@ class Warehouse:
                 self._client.create_dataset(resource, exists_ok=True, **self._how)
 
     def get_table(self, name: TableName) -> bigquery.Table | None:
-        """Return a table or view as the service has it; None when there is none."""
+        """Return a table or view as the service describes it; None if it does not exist."""
         with _translated(f"table {name}"):
             try:
                 return self._client.get_table(str(name), **self._how)
@@ -120,7 +118,7 @@ class Warehouse:
                 return None
 
     def create_table(self, name: TableName, properties: Json) -> bigquery.Table:
-        """Make a table or view; one that came meanwhile is returned as it is."""
+        """Create a table or view; if it exists by now, return it unchanged."""
         reference = {"projectId": name.project, "datasetId": name.dataset, "tableId": name.table}
         table = bigquery.Table.from_api_repr({"tableReference": reference, **properties})
         with _translated(f"table {name}"):
@@ -128,7 +126,7 @@ class Warehouse:
             return self._client.get_table(str(name), **self._how)
 
     def change_table(self, table: bigquery.Table, properties: Json) -> bigquery.Table | None:
-        """Change some properties; None when somebody else changed the table meanwhile."""
+        """Change some properties; return None if another client changed the table meanwhile."""
         resource = {**table.to_api_repr(), **properties}
         changed = bigquery.Table.from_api_repr(resource)
         attributes = [_ATTRIBUTES[key] for key in properties]
@@ -160,10 +158,10 @@ class Warehouse:
     def load_uris(
         self, table: str, uris: Sequence[str], job_id: str, config: Json
     ) -> tuple[Job, bool]:
-        """Run a load job over objects to its end, or wait for the one that has its id.
+        """Run a load job over objects to its end, or wait for the job that has its id.
 
         Returns:
-            The job, and whether it was submitted here.
+            The job, and whether this call submitted it.
         """
 
         def begin() -> bigquery.LoadJob:
@@ -179,7 +177,7 @@ class Warehouse:
         return self._run(job_id, begin)
 
     def load_file(self, table: str, file: BinaryIO, job_id: str, config: Json) -> tuple[Job, bool]:
-        """Do the same with the bytes of a file, which is read from its beginning."""
+        """Run a load job over the bytes of a file, as `load_uris` does over objects."""
         file.seek(0, os.SEEK_END)
         size = file.tell()
 
@@ -198,7 +196,7 @@ class Warehouse:
         return self._run(job_id, begin)
 
     def job(self, job_id: str) -> Job | None:
-        """Wait for the end of the load job with this id; None when there is none."""
+        """Wait for the end of the load job with this id; return None if there is none."""
         with _translated(f"job {job_id}"):
             try:
                 found = self._client.get_job(job_id, location=self.location, **self._how)
@@ -213,7 +211,7 @@ class Warehouse:
             try:
                 return self._ended(begin()), True
             except api.Conflict:
-                pass  # taken: by us, if a reply was lost, or by another loader
+                pass  # the id exists: our own job if a reply was lost, or another loader's
         found = self.job(job_id)
         if found is None:
             raise WarehouseError(f"job {job_id}: is said to exist, and is not found")
@@ -253,7 +251,7 @@ def _config(load: Json) -> bigquery.LoadJobConfig:
 
 
 def api_schema(fields: Fields) -> Json:
-    """Write columns as a table resource has them."""
+    """Write columns as in a table resource of the REST interface."""
     return {"fields": fields_to_api(fields)}
 
 
@@ -272,7 +270,7 @@ def _translated(what: str) -> Iterator[None]:
         hint = "grant the roles of docs/loader.md" if isinstance(exc, api.Forbidden) else ""
         raise WarehouseError(f"{what}: {told}", reason=reason, hint=hint) from exc
     except (
-        api.RetryError,  # after as long as --patience says
+        api.RetryError,  # raised when --patience is over
         RequestException,
         auth.GoogleAuthError,
         ConnectionError,

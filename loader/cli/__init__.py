@@ -1,1 +1,1 @@
-"""The command lines of the loader: options, progress, exit status."""
+"""The loader's command line: options, console, metrics, exit status."""

@@ -1,6 +1,6 @@
-"""What is done with right options: load, print the plan, or compare.
+"""Run what the options select: load, print the plan, or compare.
 
-**Invariant:** the exit status is 0 only if every day that was looked at is as it should be.
+**Invariant:** the exit status is 0 only if every selected day is as it should be.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from loader.cli import metrics
-from loader.cli.console import Tell, size
+from loader.cli.console import Console, size
 from loader.errors import LoaderError
 from loader.plan.due import Status
 from loader.run import Loader
@@ -21,58 +21,60 @@ if TYPE_CHECKING:
     from loader.cli.options import Options
 
 
-def command(options: Options, loader: Loader | None = None, tell: Tell | None = None) -> int:
-    """Do what the options say; return the exit status.
+def command(options: Options, loader: Loader | None = None, console: Console | None = None) -> int:
+    """Run what the options select; return the exit status.
 
     Args:
         options: what to do.
-        loader: that does it; None for one that verifies with Spark.
-        tell: where to say what was done.
+        loader: the loader to use; None for one that verifies with Spark.
+        console: shows the result.
 
     Raises:
         LoaderError: nothing could be done.
     """
-    tell = tell or Tell()
-    loader = loader or Loader(options, tell)
+    console = console or Console()
+    loader = loader or Loader(options, console)
     try:
         if options.dry_run:
-            return _dry_run(loader, options, tell)
+            return _dry_run(loader, options, console)
         if options.verify_only:
-            return _verify_only(loader, options, tell)
-        return _load(loader, options, tell)
+            return _verify_only(loader, options, console)
+        return _load(loader, options, console)
     finally:
         loader.close()
 
 
-def _load(loader: Loader, options: Options, tell: Tell) -> int:
-    """Load what is due; say what became of it."""
+def _load(loader: Loader, options: Options, console: Console) -> int:
+    """Load all due days and print the result."""
     began = time.monotonic()
     try:
         outcomes = loader.run()
     except LoaderError:
-        _measure(loader, options, tell, [], time.monotonic() - began, well=False)
+        _measure(loader, options, console, [], time.monotonic() - began, well=False)
         raise
     problems = loader.planner.problems
     spent_s = time.monotonic() - began
-    _summary(outcomes, problems, tell, spent_s)
+    _summary(outcomes, problems, console, spent_s)
     good = {Status.SUCCESS, Status.SKIPPED}
     if loader.not_begun:
-        tell.result(f"ended before its time: {len(loader.not_begun)} days are left to the next run")
+        console.result(
+            f"ended before its time: {len(loader.not_begun)} days are left to the next run"
+        )
     well = not problems and not loader.not_begun and all(o.status in good for o in outcomes)
-    _measure(loader, options, tell, outcomes, spent_s, well=well)
+    _measure(loader, options, console, outcomes, spent_s, well=well)
     return 0 if well else 1
 
 
 def _measure(
     loader: Loader,
     options: Options,
-    tell: Tell,
+    console: Console,
     outcomes: list[Outcome],
     spent_s: float,
     *,
     well: bool,
 ) -> None:
-    """Leave the run's metrics, if they are wanted."""
+    """Write the run's metrics if --metrics is given."""
     if not options.metrics:
         return
     facts = metrics.Facts(
@@ -84,17 +86,17 @@ def _measure(
         spent_s=spent_s,
     )
     registry = metrics.of_load(facts, metrics.last_success_s(options.metrics))
-    _leave(options.metrics, registry, tell, job="jostler-load", period=options.period)
+    _leave(options.metrics, registry, console, job="jostler-load", period=options.period)
 
 
-def _leave(url: str, registry: CollectorRegistry, tell: Tell, **group: str) -> None:
+def _leave(url: str, registry: CollectorRegistry, console: Console, **group: str) -> None:
     try:
         metrics.write(url, registry, **group)
     except OSError as exc:
-        tell.event("metrics.not_written", "warning", url=url, error=str(exc))
+        console.event("metrics.not_written", "warning", url=url, error=str(exc))
 
 
-def _dry_run(loader: Loader, options: Options, tell: Tell) -> int:
+def _dry_run(loader: Loader, options: Options, console: Console) -> int:
     """Print which days would be loaded, and why."""
     planner = loader.planner
     due, refusals = planner.plan(planner.look(planner.discover()), options.force)
@@ -113,34 +115,34 @@ def _dry_run(loader: Loader, options: Options, tell: Tell) -> int:
         (str(r.day.table.name), r.day.date, len(r.day.bundles), size(r.day.size_bytes), r.why)
         for r in refusals
     ]
-    tell.table(("table", "day", "bundles", "size", "reason"), rows)
+    console.table(("table", "day", "bundles", "size", "reason"), rows)
     for what, why in planner.problems:
-        tell.result(f"{what}: {why}")
+        console.result(f"{what}: {why}")
     total = size(sum(day.size_bytes for day in due))
-    tell.result(f"{len(due)} days would be loaded, {total}; nothing was touched")
+    console.result(f"{len(due)} days would be loaded, {total}; nothing was touched")
     return 1 if refusals or planner.problems else 0
 
 
-def _verify_only(loader: Loader, options: Options, tell: Tell) -> int:
-    """Compare index, bundles and BigQuery; name what differs."""
+def _verify_only(loader: Loader, options: Options, console: Console) -> int:
+    """Compare index, bundles and BigQuery; print the differences."""
     found = loader.compare()
     problems = loader.planner.problems
     for told in found.differences:
-        tell.result(told)
+        console.result(told)
     for what, why in problems:
-        tell.result(f"{what}: {why}")
-    tell.result(
+        console.result(f"{what}: {why}")
+    console.result(
         f"{found.bundles} bundles compared with their index, {found.rows} rows with BigQuery:"
         f" {len(found.differences)} differences"
     )
     if options.metrics:
         registry = metrics.of_comparison(len(found.differences))
-        _leave(options.metrics, registry, tell, job="jostler-verify")
+        _leave(options.metrics, registry, console, job="jostler-verify")
     return 1 if found.differences or problems else 0
 
 
 def _summary(
-    outcomes: list[Outcome], problems: list[tuple[str, str]], tell: Tell, spent_s: float
+    outcomes: list[Outcome], problems: list[tuple[str, str]], console: Console, spent_s: float
 ) -> None:
     head = ("table", "day", "status", "read", "loaded", "rejected", "repeated", "why")
     rows = [
@@ -157,9 +159,9 @@ def _summary(
         for o in sorted(outcomes, key=lambda o: o.day.key)
     ]
     if rows:
-        tell.table(head, rows)
+        console.table(head, rows)
     for what, why in problems:
-        tell.result(f"{what}: {why}")
+        console.result(f"{what}: {why}")
     count = {status: sum(o.status is status for o in outcomes) for status in Status}
     told = ", ".join(f"{number} {status}" for status, number in count.items() if number)
-    tell.result(f"{told or 'nothing to do'}, {len(problems)} problems, {spent_s:.1f} s")
+    console.result(f"{told or 'nothing to do'}, {len(problems)} problems, {spent_s:.1f} s")

@@ -1,8 +1,8 @@
-"""What the operator sees: events as they come, how far it is, and at the end a table of days.
+"""The loader's output for an operator: events, progress, and a table of days at the end.
 
 **Invariant:** events and progress go to standard error, the result to standard output.  On a
-terminal events are sentences and progress is one line that is written over; elsewhere each event
-is one JSON object on a line of its own.
+terminal events are sentences, and progress is one line that is overwritten; elsewhere each event is
+one JSON object on its own line.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _NOT_BAD = {"info": "", "warning": "warning: ", "error": "error: "}
 
 @dataclass(slots=True, kw_only=True)
 class Course:
-    """How far a run is with the days that it verifies.
+    """The progress of verifying the days of a run.
 
     Attributes:
-        days: in all.
-        size_bytes: of their objects.
-        began_s: monotonic seconds.
-        done_days: in waves before this one.
-        done_bytes: of these.
-        done_rows: of these.
+        days: the number of days in all.
+        size_bytes: the size of all their objects.
+        began_s: when verifying began, monotonic seconds.
+        done_days: the number of days in earlier waves.
+        done_bytes: the size of the objects of earlier waves.
+        done_rows: the number of rows of earlier waves.
     """
 
     days: int
@@ -48,19 +48,19 @@ class Course:
     done_rows: int = 0
 
     def line(self, wave_bytes: float, wave_rows: int, now_s: float) -> str:
-        """Write the line for a wave of which so much is done."""
+        """Return the progress line, given what is done of the current wave."""
         part = min(1.0, (self.done_bytes + wave_bytes) / max(1, self.size_bytes))
         what = f"{self.done_days} of {self.days} days"
         spent_s = max(0.001, now_s - self.began_s)
         return bar(what, part, spent_s, self.size_bytes, self.done_rows + wave_rows)
 
 
-class Tell:
-    """Tells of one run.
+class Console:
+    """The console output of one run.
 
     Args:
-        out: for the result.
-        err: for everything else.
+        out: the stream for the result.
+        err: the stream for events and progress.
     """
 
     def __init__(self, out: TextIO | None = None, err: TextIO | None = None) -> None:
@@ -70,7 +70,7 @@ class Tell:
         self._lock = threading.Lock()
 
     def event(self, event: str, level: str = "info", **facts: object) -> None:
-        """Tell that something happened: a constant name, and facts beside it."""
+        """Write an event: a constant name and its fields."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         if self._live and level == "debug":
             return
@@ -92,7 +92,7 @@ class Tell:
             self._out.flush()
 
     def table(self, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """Write rows under a head; numbers stand to the right."""
+        """Write a table with a heading; numbers are aligned to the right."""
         shown = [[_plain(cell) for cell in row] for row in rows]
         widths = [max(map(len, column)) for column in zip(head, *shown, strict=True)]
         right = [
@@ -110,13 +110,13 @@ class Tell:
     def progress(
         self, spark: SparkSession, course: Course, wave: tuple[int, int], counted: Accumulator[int]
     ) -> Iterator[None]:
-        """Show on a terminal how far the run is while Spark is at work on a wave.
+        """Show the run's progress on a terminal while Spark works on a wave.
 
         Args:
             spark: the session.
-            course: of the run; the wave is added to what is done, unless it fails.
-            wave: its number of days, and size of their objects.
-            counted: rows of the wave verified so far.
+            course: the run's progress; the wave is added to it at the end, unless it fails.
+            wave: the number of the wave's days, and the size of their objects.
+            counted: returns how many rows of the wave are verified so far.
         """
         with self._following(spark, course, wave[1], counted) if self._live else nullcontext():
             yield
@@ -147,7 +147,7 @@ class Tell:
         counted: Accumulator[int],
         stop: threading.Event,
     ) -> None:
-        """Follow the first stage, which verifies; those after it are shorter."""
+        """Show the progress of the first stage, which verifies; later stages are short."""
         tracker = spark.sparkContext.statusTracker()
         first: int | None = None
         while not stop.wait(TICK_S):
@@ -160,7 +160,7 @@ class Tell:
 
 
 def sentence(event: str, facts: Mapping[str, object]) -> str:
-    """Say an event in words: what it is about, what happened, why."""
+    """Write an event as a sentence: what it concerns, what happened, why."""
     facts = {key: value for key, value in facts.items() if value != ""}
     about = [
         str(facts.pop(key)) for key in ("table", "what", "view", "object", "day") if key in facts
@@ -179,14 +179,14 @@ def sentence(event: str, facts: Mapping[str, object]) -> str:
 
 
 def bar(what: str, part: float, spent_s: float, size_bytes: int, rows: int) -> str:
-    """Write one line of progress.
+    """Return one progress line.
 
     Args:
-        what: is being done.
-        part: of it that is done, 0 to 1.
-        spent_s: seconds so far.
-        size_bytes: of the whole.
-        rows: done.
+        what: what is being done.
+        part: the fraction done, 0 to 1.
+        spent_s: the seconds so far.
+        size_bytes: the size of the whole.
+        rows: the number of rows done.
     """
     filled = round(part * 20)
     drawn = "#" * filled + "." * (20 - filled)
@@ -209,6 +209,6 @@ def size(count: float) -> str:
 
 
 def _plain(value: object) -> str:
-    """Write a value on one line, with nothing in it that moves a cursor."""
+    """Write a value on one line, without control characters."""
     text = f"{value:.1f}" if isinstance(value, float) else str(value)
     return "".join(char if char.isprintable() else "?" for char in text)

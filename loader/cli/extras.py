@@ -1,6 +1,6 @@
-"""Packages that only the extra `loader` brings, for the agent needs none of them.
+"""The check whether the packages of the extra `loader` are installed; the agent needs none.
 
-**Invariant:** nothing is imported here; it is only asked whether it could be.
+**Invariant:** the packages are looked up, never imported.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ PACKAGES = ("google.cloud.bigquery", "pandas", "pyarrow", "pyspark", "xxhash")
 
 
 def missing(*packages: str) -> str:
-    """Say in a sentence what is not installed and how to get it; nothing if all is there."""
+    """Return a sentence: what is not installed and how to install it; empty if nothing is."""
     lacking = [name for name in packages if not _is_there(name)]
     if not lacking:
         return ""

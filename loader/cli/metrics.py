@@ -1,7 +1,8 @@
-"""What a run leaves for Prometheus: a file for the node exporter, or a push to its gateway.
+"""The metrics of a run for Prometheus: a file for the node exporter, or a push to a gateway.
 
-**Invariant:** the numbers are those of the run's outcomes, nothing is counted twice; what cannot be
-written is told and changes no exit status.  Names that m-lab's autoloader has are kept.
+**Invariant:** the numbers come from the run's outcomes, and nothing is counted twice.  A failure to
+write metrics is reported and does not change the exit status.  Metrics of m-lab's autoloader keep
+their names.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from loader.bigquery.record import Outcome
 
 BUCKETS = (10, 21.5, 46.4, 100, 215, 464, 1000, 2150, 4640, 10_000, 21_500, 46_400)
-"""Of the Go autoloader's `autoloader_duration`, in seconds."""
+"""The buckets of the Go autoloader's `autoloader_duration`, in seconds."""
 TIMEOUT_S = 30.0
 _DATATYPE = ("experiment", "datatype")
 _SUCCESS = "jostler_load_success_timestamp_seconds"
@@ -49,15 +50,15 @@ _GOOD = frozenset({Status.SUCCESS, Status.SKIPPED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """A run that has ended.
+    """The facts of a finished run.
 
     Attributes:
-        outcomes: of days that were not simply up to date.
-        tables: experiment and datatype of all tables that were looked at.
-        period: as the options say it.
+        outcomes: the outcomes of all days that were not up to date.
+        tables: experiment and datatype of all tables that were checked.
+        period: the value of --period.
         well: whether every day and datatype is as it should be.
-        ended_s: Unix time.
-        spent_s: from beginning to end.
+        ended_s: when the run ended, Unix time.
+        spent_s: how long the run took.
     """
 
     outcomes: Sequence[Outcome]
@@ -72,8 +73,8 @@ def of_load(facts: Facts, last_success_s: float | None) -> CollectorRegistry:
     """Return the metrics of a load.
 
     Args:
-        facts: of the run.
-        last_success_s: of an earlier run, for a run that was not well; None leaves it out.
+        facts: the facts of the run.
+        last_success_s: when an earlier run succeeded, for a run that did not; None to leave it out.
     """
     registry = CollectorRegistry()
     days = Gauge("jostler_load_days", _HELP["days"], (*_DATATYPE, "status"), registry=registry)
@@ -107,7 +108,10 @@ def of_comparison(differences: int) -> CollectorRegistry:
 
 
 def last_success_s(url: str) -> float | None:
-    """Return what an earlier run wrote; 0 if none did, None where the gateway remembers it."""
+    """Return the last success from the metrics file; 0 without file, None for a push gateway.
+
+    A gateway keeps a metric that is not pushed again.
+    """
     if not url.startswith("file://"):
         return None
     try:
@@ -118,15 +122,15 @@ def last_success_s(url: str) -> float | None:
 
 
 def write(url: str, registry: CollectorRegistry, **group: str) -> None:
-    """Leave metrics at `file:///…` or at a push gateway; in both cases all at once.
+    """Write metrics to `file:///…` or to a push gateway, in both cases atomically.
 
     Args:
-        url: of file or gateway.
+        url: the URL of file or gateway.
         registry: the metrics.
-        group: labels by which the gateway tells runs of different kinds apart; `job` is one.
+        group: labels that separate runs of different kinds in the gateway, such as `job`.
 
     Raises:
-        OSError: it could not be done.
+        OSError: the metrics cannot be written.
     """
     if not url.startswith("file://"):
         job = group.pop("job")
@@ -171,7 +175,7 @@ def _one(registry: CollectorRegistry, name: str, about: str, value: float) -> No
 def _go_names(
     facts: Facts, by_table: dict[tuple[str, str], list[Outcome]], registry: CollectorRegistry
 ) -> None:
-    """Tell the same in the Go autoloader's words: statuses are OK and error."""
+    """Add the Go autoloader's metrics, whose statuses are OK and error."""
     labels = (*_DATATYPE, "period", "status")
     dates = Gauge("autoloader_loaded_dates", _HELP["newest"], labels, registry=registry)
     spent = Histogram(

@@ -1,9 +1,7 @@
-"""The command `jostler-sql`: asks BigQuery, or the embedded one, a question and prints the answer.
+"""The command `jostler-sql`: run SQL in BigQuery or in the embedded BigQuery, print the result.
 
-**Invariant:** standard output holds the answer and nothing else; what went wrong is one line on
-standard error.  Exit status: 0 answered; 1 not answered; 2 wrong use.
-
-It knows nothing of loads and ledgers: they are tables like others.
+**Invariant:** standard output contains only the result; an error is one line on standard error.
+Exit status: 0 answered; 1 not answered; 2 wrong use.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ Exit status: 0 answered; 1 not answered; 2 wrong use."""
 
 
 def plain(value: object) -> object:  # noqa: PLR0911 - one for each kind of value
-    """Make a value of the client's one that JSON has, written as BigQuery would load it."""
+    """Convert a value of the client to a JSON value, written as BigQuery would load it."""
     match value:
         case dict():
             return {key: plain(inner) for key, inner in value.items()}
@@ -58,9 +56,9 @@ def plain(value: object) -> object:  # noqa: PLR0911 - one for each kind of valu
 
 
 def cell(value: object) -> str:
-    """Write a value for a person: NULL as NULL, nested values as JSON, one line whatever it holds.
+    """Write a value for a person on one line: NULL as NULL, nested values as JSON.
 
-    Characters that would move the cursor are written as escapes.
+    Control characters are written as escapes.
     """
     value = plain(value)
     if value is None:
@@ -88,7 +86,7 @@ def as_table(answer: Answer) -> str:
 
 
 def _width(text: str) -> int:
-    """Count the columns of a terminal that a text takes."""
+    """Return how many columns of a terminal a text takes."""
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
     return len(text) + wide - sum(unicodedata.combining(char) > 0 for char in text)
 
@@ -99,7 +97,7 @@ def _padded(text: str, width: int, *, right: bool) -> str:
 
 
 def as_json(answer: Answer) -> str:
-    """Write an answer as one JSON object a line, as a load job would take it."""
+    """Write an answer as one JSON object per line, in a form that a load job accepts."""
     return "".join(
         json.dumps(dict(zip(answer.columns, map(plain, row), strict=True)), ensure_ascii=False)
         + "\n"
@@ -108,7 +106,7 @@ def as_json(answer: Answer) -> str:
 
 
 def as_csv(answer: Answer) -> str:
-    """Write an answer as CSV with a head; NULL is an empty field, nested values are JSON."""
+    """Write an answer as CSV with a heading; NULL is an empty field, nested values are JSON."""
     if not answer.columns:
         return ""
     out = io.StringIO()

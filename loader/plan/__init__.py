@@ -1,1 +1,1 @@
-"""Which days are due, and why."""
+"""The plan of a run: tables, their days, and which days are due and why."""

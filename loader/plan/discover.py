@@ -1,10 +1,10 @@
-"""What there is to load: datatypes from table schemas, days and bundles from listings.
+"""Find what there is to load: datatypes by their table schemas, days and bundles by listing.
 
-**Invariant:** reads table schemas and lists names, and reads no bundle.  A problem of one datatype
-is told with its name and stops no other.
+**Invariant:** it reads table schemas and lists names, but reads no bundle.  A problem of one
+datatype is reported with its name and does not affect the others.
 
-It refuses schemas without a `date`.  Experiments that would share a table are noted as rivals; the
-table's label says which of them owns it (see `tables`).
+It refuses schemas without a column `date`.  Experiments that would share a table are recorded as
+rivals; the table's label says which of them owns it (see `tables`).
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table to be, from one or more buckets.
+    """A table to load, from one or more buckets.
 
     Attributes:
-        name: of the table.
-        view: of its view.
-        sources: all of the same experiment and datatype.
-        fields: what the sources' schemas say together.
-        rivals: folders of other experiments that would have the same table; it has one owner.
+        name: the table's name.
+        view: the name of its view.
+        sources: the places to load from, all of the same experiment and datatype.
+        fields: the merged columns of the sources' schemas.
+        rivals: the folders of other experiments that map to the same table; only one owns it.
     """
 
     name: TableName
@@ -79,12 +79,12 @@ class Table:
 
     @property
     def experiment(self) -> str:
-        """Whose table it is."""
+        """The experiment that the table belongs to."""
         return self.place.experiment
 
     @property
     def place(self) -> Place:
-        """Where its experiment lies, in each of its buckets."""
+        """The place of its experiment, the same in each of its buckets."""
         return self.sources[0].place
 
 
@@ -107,14 +107,14 @@ class Bundle:
 
 
 @dataclass(slots=True)
-class Found:
-    """What discovering found.
+class Discovered:
+    """The tables and problems found in all buckets.
 
     Attributes:
-        tables: that are wanted, by name.
-        problems: by what they are about.
-        experiments: all that have a table schema, wanted or not.
-        datatypes: likewise.
+        tables: the selected tables, by name.
+        problems: pairs of what is concerned and what is wrong.
+        experiments: all experiments that have a table schema, selected or not.
+        datatypes: all datatypes that have a table schema, selected or not.
     """
 
     tables: list[Table] = field(default_factory=list)
@@ -123,13 +123,13 @@ class Found:
     datatypes: set[str] = field(default_factory=set)
 
 
-def discover(buckets: Iterable[Bucket], options: Options) -> Found:
+def discover(buckets: Iterable[Bucket], options: Options) -> Discovered:
     """Find the datatypes of all buckets and the tables that they go to.
 
     Raises:
-        BucketError: a bucket cannot be asked at all, or there is none of this name.
+        BucketError: a bucket cannot be listed, or does not exist.
     """
-    found = Found()
+    found = Discovered()
     by_table: dict[tuple[TableName, str], list[Source]] = defaultdict(list)
     for bucket in buckets:
         for source in _of_bucket(bucket, options, found):
@@ -162,15 +162,15 @@ def discover(buckets: Iterable[Bucket], options: Options) -> Found:
 
 
 def missing(what: str, wanted: Iterable[str], there: set[str]) -> Iterator[tuple[str, str]]:
-    """Tell which wanted names there are none of, and what they may have been meant to be."""
+    """Report each selected name that does not exist, with the most similar one that does."""
     for name in sorted(set(wanted) - there):
         near = difflib.get_close_matches(name, there, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         yield f"--{what} {name}", f"no table schema of {what} {name}{hint}"
 
 
-def _of_bucket(bucket: Bucket, options: Options, found: Found) -> Iterator[Source]:
-    """Yield what a bucket has; a bucket without any table schema is a problem."""
+def _of_bucket(bucket: Bucket, options: Options, found: Discovered) -> Iterator[Source]:
+    """Yield the datatypes of a bucket; a bucket without any table schema is a problem."""
     before = len(found.experiments), len(found.problems)
     try:
         sources = list(_sources(bucket, options, found))
@@ -186,9 +186,9 @@ def _of_bucket(bucket: Bucket, options: Options, found: Found) -> Iterator[Sourc
 
 
 def _together(sources: list[Source]) -> Fields | str:
-    """Merge the schemas of several buckets; a sentence says why that cannot be.
+    """Merge the schemas of several buckets; return a sentence if they are incompatible.
 
-    Each bucket may have columns that the others lack: the agents of each know their own.
+    Each bucket may have columns that the others lack, because each has agents of its own.
     """
     fields = sources[0].fields
     for source in sources[1:]:
@@ -200,7 +200,7 @@ def _together(sources: list[Source]) -> Fields | str:
     return fields
 
 
-def _sources(bucket: Bucket, options: Options, found: Found) -> Iterator[Source]:
+def _sources(bucket: Bucket, options: Options, found: Discovered) -> Iterator[Source]:
     for version in options.api:
         places: set[Place] = set()
         indexed: set[Place] = set()
@@ -219,7 +219,7 @@ def _sources(bucket: Bucket, options: Options, found: Found) -> Iterator[Source]
                 found.problems.append((f"{bucket.url}/{entry}", fields))
             else:
                 yield Source(bucket=bucket, place=place, datatype=datatype, fields=fields)
-        # The Go agent writes index bundles and no schema for them; it is the same everywhere.
+        # The Go agent stores index bundles but no schema for them; the schema is always the same.
         if not options.datatype or INDEX in options.datatype:
             for place in sorted(places - indexed, key=str):
                 fields = table_schema(INDEX1_FIELDS)
@@ -229,9 +229,10 @@ def _sources(bucket: Bucket, options: Options, found: Found) -> Iterator[Source]
 def _schemas(
     bucket: Bucket, data_dir: str, problems: list[tuple[str, str]]
 ) -> Iterator[tuple[Place, str, str]]:
-    """Yield for each datatype its place, its name and the object of its schema.
+    """Yield for each datatype its place, its name and the name of its schema object.
 
-    In v2 a schema without organization is for all of them, unless one has its own.
+    In v2 a schema without organization applies to all organizations that have no schema of their
+    own.
     """
     organizations = [""]
     if data_dir.endswith("v2"):
@@ -257,7 +258,7 @@ def _schemas(
 
 
 def _fields(bucket: Bucket, name: str, datatype: str) -> Fields | str:
-    """Read a table schema; a sentence says why it is none."""
+    """Read a table schema; return a sentence if it cannot be used."""
     try:
         fields = fields_from_api(json.loads(bucket.read(name, "")))
         columns = {column.key: column.type for column in fields}

@@ -1,8 +1,8 @@
-"""Which days must be loaded, and why.
+"""Decide which days must be loaded, and why.
 
-**Invariant:** a day is left alone only if the ledger's newest word on it is success with the very
-fingerprint that the bucket gives now.  Attempts are read from the ledger *before* objects are
-listed, so whoever gets the next attempt loads a listing that is no older than the last one's.
+**Invariant:** a day is skipped only if its newest ledger row is a success with the fingerprint that
+the bucket has now.  The attempt numbers are read from the ledger *before* the bucket is listed, so
+the loader that gets the next attempt loads a listing no older than that of the last attempt.
 
 Pure: listings and ledger are arguments.
 """
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 FORCED = "forced"
 DIGEST_BYTES = 4
 FORMAT_VERSION = 1
-"""Changes when the same bundles would be loaded into other rows; every day is then due."""
+"""Change this when the same bundles would give other rows; all days are then due."""
 
 
 class Status(StrEnum):
-    """What became of a day."""
+    """The result of an attempt to load a day."""
 
     SUCCESS = "success"
     SKIPPED = "skipped"
@@ -44,14 +44,14 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The ledger's newest word on a day.
+    """The newest ledger row of a day.
 
     Attributes:
-        attempt: the highest that any load job of the day has had; 0 for none.
-        status: of the newest row.
-        fingerprint: that it was about.
-        buckets: that the newest loaded bundles came from.
-        bad_fraction: of the rows of the newest row.
+        attempt: the highest number of the day's load jobs; 0 for none.
+        status: the status in that row.
+        fingerprint: the fingerprint in that row.
+        buckets: the buckets of the bundles that were last loaded.
+        bad_fraction: the fraction of bad rows in that row.
     """
 
     attempt: int = 0
@@ -66,11 +66,11 @@ UNKNOWN = Known()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What a day was loaded from, when it last was.
+    """The objects from which a day was last loaded.
 
     Attributes:
-        count: of objects.
-        objects: their digests (see `object_digest`); None in a ledger of older versions.
+        count: the number of objects.
+        objects: their digests (see `object_digest`); None if an older version wrote the ledger row.
     """
 
     count: int
@@ -78,16 +78,16 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Day:
-    """A day of a table as the bucket holds it.
+class TableDay:
+    """A day of a table, as listed in the bucket.
 
     Attributes:
-        table: where it goes.
-        date: the partition.
-        bundles: the earliest first.
-        fingerprint: of bundles and schema.
-        attempt: the last one taken when the ledger was read.
-        reason: why it is due.
+        table: the table to load.
+        date: the day, and so the table's partition.
+        bundles: its bundles, the earliest first.
+        fingerprint: the digest of bundles and schema.
+        attempt: the number of the last load job when the ledger was read.
+        reason: why the day is due.
     """
 
     table: Table
@@ -99,31 +99,31 @@ class Day:
 
     @property
     def key(self) -> DayKey:
-        """What the ledger knows it by."""
+        """The day's key in the ledger: table and date."""
         return str(self.table.name), self.date
 
     @property
     def forced(self) -> bool:
-        """Whether it is loaded because the operator wants it, whatever the ledger says."""
+        """Whether it is loaded because of --force, whatever the ledger says."""
         return self.reason == FORCED
 
     @property
     def size_bytes(self) -> int:
-        """Size of its objects."""
+        """The size of all its objects."""
         return sum(bundle.size_bytes for bundle in self.bundles)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A day that must not be loaded as things are, and why."""
+    """A day that is not loaded, and why."""
 
-    day: Day
+    day: TableDay
     status: Status
     why: str
 
 
 def fingerprint(bundles: Iterable[Bundle], schema: str) -> str:
-    """Digest what a day is made of: its objects, their generations, the columns, our version."""
+    """Return the digest of a day: its objects, their generations, the columns, our version."""
     digest = hashlib.blake2b(f"{FORMAT_VERSION}\n{schema}\n".encode(), digest_size=16)
     for url, generation in sorted((bundle.url, bundle.generation) for bundle in bundles):
         digest.update(f"{url}#{generation}\n".encode())
@@ -131,12 +131,12 @@ def fingerprint(bundles: Iterable[Bundle], schema: str) -> str:
 
 
 def object_digest(bundle: Bundle) -> str:
-    """Digest the name of an object, not its content; of two objects they are hardly ever equal."""
+    """Return a short digest of an object's URL, not of its content."""
     return hashlib.blake2b(bundle.url.encode(), digest_size=DIGEST_BYTES).hexdigest()
 
 
-def lost(day: Day, loaded: Loaded | None) -> Refusal | None:
-    """Refuse a day whose rows would go because objects are gone that it was loaded from."""
+def lost(day: TableDay, loaded: Loaded | None) -> Refusal | None:
+    """Refuse a day if objects from which it was loaded are gone: loading would delete rows."""
     if loaded is None:
         return None
     if loaded.objects is None:
@@ -153,7 +153,7 @@ def lost(day: Day, loaded: Loaded | None) -> Refusal | None:
 
 
 def schema_digest(fields: Fields) -> str:
-    """Digest columns without their descriptions, which change no row."""
+    """Return the digest of columns without their descriptions, which do not affect rows."""
     bare = to_json(tuple(_without_description(field) for field in fields))
     return hashlib.blake2b(bare, digest_size=16).hexdigest()
 
@@ -164,16 +164,16 @@ def _without_description(field: Field) -> Field:
 
 
 def decide(
-    day: Day, known: Known, *, force: bool, accept: bool, max_bad: float
-) -> Day | Refusal | None:
-    """Say what to do with a day: load it (with the reason), refuse it, or leave it alone (None).
+    day: TableDay, known: Known, *, force: bool, accept: bool, max_bad: float
+) -> TableDay | Refusal | None:
+    """Decide what to do with a day: load it (with the reason), refuse it, or skip it (None).
 
     Args:
-        day: as the bucket holds it.
-        known: as the ledger has it.
-        force: load it although it is loaded.
-        accept: load it although objects or buckets are gone that it was loaded from.
-        max_bad: largest part of bad rows.
+        day: the day as listed in the bucket.
+        known: its newest ledger row.
+        force: load it even if it is up to date.
+        accept: load it even if objects or buckets from which it was loaded are gone.
+        max_bad: the largest fraction of bad rows with which a day is loaded.
     """
     day = replace(day, attempt=max(day.attempt, known.attempt))
     missing = known.buckets - {bundle.bucket for bundle in day.bundles}
@@ -196,13 +196,13 @@ def decide(
     return replace(day, reason=f"{known.status} before")
 
 
-def within(days: Iterable[Day], left: Mapping[str, int], window: Window) -> list[Day]:
-    """Choose the days that are loaded now: those of the window first, then the oldest.
+def within(days: Iterable[TableDay], left: Mapping[str, int], window: Window) -> list[TableDay]:
+    """Choose the days to load now: first those in the window, then the oldest.
 
     Args:
-        days: that are due.
-        left: for each table, how many days it can still take.
-        window: that the operator asked for; a first load looks at more.
+        days: the due days.
+        left: for each table, how many more load jobs it may have.
+        window: the days that the options select; the first load of a table has more.
     """
     taken: Counter[str] = Counter()
     chosen = []
@@ -214,24 +214,26 @@ def within(days: Iterable[Day], left: Mapping[str, int], window: Window) -> list
     return chosen
 
 
-def waves(days: Iterable[Day], *, most: int, share: float, most_bytes: int) -> Iterator[list[Day]]:
-    """Cut the due days into waves that are verified and loaded together.
+def waves(
+    days: Iterable[TableDay], *, most: int, share: float, most_bytes: int
+) -> Iterator[list[TableDay]]:
+    """Divide the due days into waves that are verified and loaded together.
 
-    Experiments take turns, a day each, so one with few days does not wait for one with many.
+    Experiments take turns, one day each, so that one with few days does not wait for one with many.
 
     Args:
-        days: in any order.
-        most: days in a wave.
-        share: largest part of a wave that one experiment may hold, unless nothing else waits.
-        most_bytes: size of a wave's objects, unless one day alone is larger.
+        days: the due days, in any order.
+        most: the maximum number of days in a wave.
+        share: the largest fraction of a wave for one experiment, unless no other one waits.
+        most_bytes: the maximum size of a wave's objects, unless one day alone is larger.
     """
-    waiting: dict[str, list[Day]] = defaultdict(list)
+    waiting: dict[str, list[TableDay]] = defaultdict(list)
     for day in sorted(days, key=lambda day: (day.date, str(day.table.name)), reverse=True):
-        waiting[day.table.experiment].append(day)  # the oldest is taken first, from the end
+        waiting[day.table.experiment].append(day)  # pop() takes the oldest, at the end
     each = max(1, int(most * share))
     order = sorted(waiting)
     while order:
-        wave: list[Day] = []
+        wave: list[TableDay] = []
         taken: Counter[str] = Counter()
         turns = deque(order)
         while turns:
@@ -244,16 +246,16 @@ def waves(days: Iterable[Day], *, most: int, share: float, most_bytes: int) -> I
             if taken[experiment] < each:
                 turns.append(experiment)
         left = [experiment for experiment in order if waiting[experiment]]
-        if len(left) == 1:  # nobody else is held up
+        if len(left) == 1:  # no other experiment waits
             rest = waiting[left[0]]
             while rest and _fits(wave, rest[-1], most, most_bytes):
                 wave.append(rest.pop())
         yield wave
-        # Who got the least of this wave comes first in the next.
+        # The experiment with the fewest days in this wave is first in the next one.
         order = sorted((e for e in left if waiting[e]), key=lambda experiment: taken[experiment])
 
 
-def _fits(wave: list[Day], day: Day, most: int, most_bytes: int) -> bool:
+def _fits(wave: list[TableDay], day: TableDay, most: int, most_bytes: int) -> bool:
     if not wave:
         return True
     size = sum(taken.size_bytes for taken in wave) + day.size_bytes

@@ -1,9 +1,9 @@
-"""Which days a run looks at.
+"""The days that a run considers.
 
-**Invariant:** a window is [start, end), and a period's windows lie side by side as m-lab's
-autoloader cuts them: what `daily` no longer sees `monthly` does, and then `annually`.
+**Invariant:** a window is [start, end).  The windows of the periods are adjacent, as in m-lab's
+autoloader: days older than `daily` are in `monthly`, and older ones in `annually`.
 
-Pure: today is an argument.
+Pure: the current day is an argument.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from enum import StrEnum
 FIRST = date(2000, 1, 1)
 LAST = date(2100, 1, 1)
 GIVEN = "given"
-"""Stands in the place of a period when first and last day were given."""
+"""Used instead of a period if --start and --end are given."""
 
 
 class Period(StrEnum):
-    """How far back a run looks."""
+    """How many past days a run considers."""
 
     DAILY = "daily"
     MONTHLY = "monthly"
@@ -48,7 +48,7 @@ EVERYTHING = Window()
 
 
 def of_period(period: Period, today: date) -> Window:
-    """Return the window of a period, seen from `today` (UTC)."""
+    """Return the window of a period on the day `today` (UTC)."""
     yesterday = today - timedelta(days=1)
     match period:
         case Period.DAILY:
@@ -62,7 +62,7 @@ def of_period(period: Period, today: date) -> Window:
 
 
 def months_before(day: date, months: int) -> date:
-    """Go back by calendar months; the last day of a shorter month stands for a missing one."""
+    """Go back by calendar months; if the month is too short, return its last day."""
     whole = day.year * 12 + day.month - 1 - months
     year, month = whole // 12, whole % 12 + 1
     return date(year, month, min(day.day, calendar.monthrange(year, month)[1]))

@@ -114,7 +114,7 @@ def _choose(wave: Wave, bundles: list[Row], max_bad: float) -> dict[int, Copy]:
 def _copy(wave: Wave, bundle: Row, most: int, max_bad: float, *, loads: bool) -> Copy:
     """Name the objects to write of a bundle, and let its day know them."""
     verdict, task = wave.owners[bundle.bundle], wave.tasks[bundle.bundle]
-    refused = refused_id(verdict.job, wave.place.run_id)
+    refused = refused_id(verdict.job, wave.staging.run_id)
     copy = rejects = ""
     bucket, name = wave.copy_name(bundle.bundle)
     if loads:
@@ -138,7 +138,7 @@ def _copy(wave: Wave, bundle: Row, most: int, max_bad: float, *, loads: bool) ->
             "table": str(verdict.day.table.name),
             "date": verdict.day.date.isoformat(),
             "ArchiveURL": f"{task.bucket}/{task.name}",
-            "RunID": wave.place.run_id,
+            "RunID": wave.staging.run_id,
             "JobID": verdict.job if verdict.is_loadable(max_bad) else refused,
         },
     )

@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jostler.schema import Fields
-    from loader.plan.due import Day
+    from loader.plan.due import TableDay
 
 GROUP_BYTES = 32 * 1024 * 1024
 GROUPS_PER_CORE = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class StagingPaths:
     """Where the objects of a run go that it writes itself."""
 
     staging: str
     run_id: str
 
-    def of(self, day: Day, name: str) -> tuple[str, str]:
+    def of(self, day: TableDay, name: str) -> tuple[str, str]:
         """Return bucket and object for something of a day."""
         bucket, prefix = split_url(self.staging)
         table = day.table.name
@@ -61,7 +61,7 @@ class Verified:
         error: why it cannot be loaded; else empty.
     """
 
-    day: Day
+    day: TableDay
     uris: list[str] = field(default_factory=list)
     staged: list[tuple[str, str]] = field(default_factory=list)
     rejects: list[str] = field(default_factory=list)
@@ -98,29 +98,29 @@ class Wave:
         days: in the order given.
         tasks: one for each bundle; its place is its ordinal.
         tables: columns that tasks refer to.
-        place: for what is written again.
+        staging: the names of the objects that the run writes.
     """
 
     days: list[Verified]
     tasks: list[Task]
     tables: tuple[Fields, ...]
-    place: Place
+    staging: StagingPaths
     owners: list[Verified]
 
     @classmethod
     def of(
         cls,
-        days: list[Day],
+        days: list[TableDay],
         fields: dict[str, Fields],
-        place: Place,
-        job_of: Callable[[Day], str] = lambda _: "",
+        staging: StagingPaths,
+        job_of: Callable[[TableDay], str] = lambda _: "",
     ) -> Wave:
         """Number the bundles of some days.
 
         Args:
             days: to verify.
             fields: columns of each table.
-            place: for what is written.
+            staging: the names of the objects that the run writes.
             job_of: names the load job of a day.
         """
         names = sorted({str(day.table.name) for day in days})
@@ -143,7 +143,7 @@ class Wave:
                     )
                 )
         tables = tuple(fields[name] for name in names)
-        return cls(days=verdicts, tasks=tasks, tables=tables, place=place, owners=owners)
+        return cls(days=verdicts, tasks=tasks, tables=tables, staging=staging, owners=owners)
 
     def groups(self, cores: int) -> list[list[Task]]:
         """Deal the bundles out, the largest first, each to the group with the fewest bytes."""
@@ -160,9 +160,9 @@ class Wave:
     def copy_name(self, ordinal: int) -> tuple[str, str]:
         """Name the copy of a bundle: bucket and object."""
         name = self.tasks[ordinal].name.rpartition("/")[2]
-        return self.place.of(self.owners[ordinal].day, f"{ordinal:06}-{name}")
+        return self.staging.of(self.owners[ordinal].day, f"{ordinal:06}-{name}")
 
     def rejects_name(self, ordinal: int) -> tuple[str, str]:
         """Name the object that holds the bad rows of a bundle: bucket and object."""
         name = self.tasks[ordinal].name.rpartition("/")[2]
-        return self.place.of(self.owners[ordinal].day, f"rejects-{ordinal:06}-{name}")
+        return self.staging.of(self.owners[ordinal].day, f"rejects-{ordinal:06}-{name}")

@@ -14,7 +14,7 @@ from jostler.format.bigquery_names import TableName
 from jostler.format.names import REJECTED
 from jostler.schema import REJECTED1_FIELDS, table_schema
 from loader.bigquery.ask import ask, connect
-from loader.bigquery.ledger import Meta
+from loader.bigquery.ledger import Ledger
 from loader.bigquery.warehouse import Warehouse, api_schema
 from tests.k8s.manifests import K8S, ROOT, run, tool
 from tests.k8s.metrics import FOREIGN, asked_for, documented
@@ -174,7 +174,7 @@ def test_the_runbooks_questions_can_be_asked(
     try:
         monkeypatch.setenv("BIGQUERY_EMULATOR_HOST", server.url)
         warehouse = Warehouse("p", "US", 20.0)
-        Meta(warehouse, "jostler").prepare()
+        Ledger(warehouse, "jostler").prepare()
         name = TableName(project="p", dataset="demo_raw", table=REJECTED, wanted="demo_raw")
         warehouse.make_dataset("p", "demo_raw", "")
         warehouse.create_table(name, {"schema": api_schema(table_schema(REJECTED1_FIELDS))})

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from loader.cli.command import command
-from loader.cli.console import Tell
+from loader.cli.console import Console
 from loader.cli.options import parse
 from loader.errors import LoaderError
 from loader.run import Loader
@@ -18,7 +18,7 @@ from loader.spark.wave import Verified
 from tests.loader.world import Ran
 
 if TYPE_CHECKING:
-    from loader.plan.due import Day
+    from loader.plan.due import TableDay
     from tests.loader.world import World
 
 
@@ -33,19 +33,19 @@ def load(world: World, *more: str) -> Ran:
     """
     options = parse(world.arguments(*more), {}, datetime.now(UTC).date())
     out, err = io.StringIO(), io.StringIO()
-    tell = Tell(out, err)
+    console = Console(out, err)
     loader = Loader(
-        options, tell, lambda days: [verified(world, day, loader.run_id) for day in days]
+        options, console, lambda days: [verified(world, day, loader.run_id) for day in days]
     )
     try:
-        code = command(options, loader, tell)
+        code = command(options, loader, console)
     except LoaderError as exc:
         code = 1
         err.write(f"jostler-load: {exc}\n")
     return Ran(code, out.getvalue(), err.getvalue())
 
 
-def verified(world: World, day: Day, run_id: str) -> Verified:
+def verified(world: World, day: TableDay, run_id: str) -> Verified:
     """Read the bundles of a day."""
     found = Verified(day=day)
     for bundle in day.bundles:

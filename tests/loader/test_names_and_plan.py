@@ -15,8 +15,17 @@ from jostler.schema import fields_from_api, table_schema, to_json
 from loader.bucket import open_bucket
 from loader.cli import metrics
 from loader.cli.options import parse
-from loader.plan.discover import Bundle, Found, Table, bundles, discover
-from loader.plan.due import Day, Known, Refusal, Status, decide, fingerprint, schema_digest, waves
+from loader.plan.discover import Bundle, Discovered, Table, bundles, discover
+from loader.plan.due import (
+    Known,
+    Refusal,
+    Status,
+    TableDay,
+    decide,
+    fingerprint,
+    schema_digest,
+    waves,
+)
 from loader.plan.window import EVERYTHING
 from tests.support.spool import SCHEMA
 
@@ -69,7 +78,7 @@ def test_a_dataset_name_that_bigquery_refuses_is_mapped() -> None:
     assert (name.dataset, name.is_mapped) == ("raw_a_b", True)
 
 
-def found_in(root: Path, names: dict[str, str], *more: str) -> Found:
+def found_in(root: Path, names: dict[str, str], *more: str) -> Discovered:
     for name, content in names.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +90,7 @@ def found_in(root: Path, names: dict[str, str], *more: str) -> Found:
 SCHEMA_TEXT = to_json(FIELDS).decode()
 
 
-def tables(found: Found) -> list[str]:
+def tables(found: Discovered) -> list[str]:
     return [str(table.name).removeprefix("p.") for table in found.tables]
 
 
@@ -208,15 +217,17 @@ def test_descriptions_change_no_fingerprint() -> None:
 
 
 def test_decisions(tmp_path: Path) -> None:
-    day = Day(table=a_table(tmp_path), date=date(2026, 1, 2), bundles=(bundle(),), fingerprint="f")
+    day = TableDay(
+        table=a_table(tmp_path), date=date(2026, 1, 2), bundles=(bundle(),), fingerprint="f"
+    )
     here = frozenset({"gs://b"})
 
-    def decided(known: Known, *, force: bool = False) -> Day | Refusal | None:
+    def decided(known: Known, *, force: bool = False) -> TableDay | Refusal | None:
         return decide(day, known, force=force, accept=False, max_bad=0.1)
 
     def reason(known: Known, *, force: bool = False) -> str:
         found = decided(known, force=force)
-        assert isinstance(found, Day)
+        assert isinstance(found, TableDay)
         return found.reason
 
     done = Known(attempt=3, status=Status.SUCCESS, fingerprint="f", buckets=here)
@@ -234,13 +245,13 @@ def test_decisions(tmp_path: Path) -> None:
     assert "gs://c" in found.why
     assert isinstance(decided(elsewhere, force=True), Refusal)
     accepted = decide(day, elsewhere, force=True, accept=True, max_bad=0.1)
-    assert isinstance(accepted, Day)
+    assert isinstance(accepted, TableDay)
 
 
 def test_waves_share_the_places_and_lose_no_day(tmp_path: Path) -> None:
     first, second = a_table(tmp_path, "first"), a_table(tmp_path, "second")
     days = [
-        Day(table=table, date=date(2026, 1, n), bundles=(bundle(),), fingerprint="f")
+        TableDay(table=table, date=date(2026, 1, n), bundles=(bundle(),), fingerprint="f")
         for table, count in ((first, 9), (second, 3))
         for n in range(1, count + 1)
     ]
@@ -261,7 +272,9 @@ def test_an_experiment_with_little_does_not_wait_for_those_with_much(tmp_path: P
     much = [a_table(tmp_path, name) for name in ("a", "b")]
     little = [a_table(tmp_path, f"c{number}") for number in range(30)]
     days = [
-        Day(table=table, date=date(2020, 1, 1) + timedelta(n), bundles=(bundle(),), fingerprint="f")
+        TableDay(
+            table=table, date=date(2020, 1, 1) + timedelta(n), bundles=(bundle(),), fingerprint="f"
+        )
         for table in [*much, *little]
         for n in range(800 if table in much else 1)
     ]
@@ -279,7 +292,7 @@ def test_a_day_that_is_too_large_for_what_is_left_of_a_wave_comes_first_in_the_n
 ) -> None:
     small, large = a_table(tmp_path, "a"), a_table(tmp_path, "b")
     days = [
-        Day(table=table, date=date(2026, 1, n), bundles=(bundle(),) * size, fingerprint="f")
+        TableDay(table=table, date=date(2026, 1, n), bundles=(bundle(),) * size, fingerprint="f")
         for table, size, count in ((small, 1, 9), (large, 9, 1))
         for n in range(1, count + 1)
     ]
@@ -292,7 +305,7 @@ def test_a_day_that_is_too_large_for_what_is_left_of_a_wave_comes_first_in_the_n
 def test_a_wave_is_bounded_in_bytes_and_never_empty(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     days = [
-        Day(table=table, date=date(2026, 1, n), bundles=(bundle(),) * n, fingerprint="f")
+        TableDay(table=table, date=date(2026, 1, n), bundles=(bundle(),) * n, fingerprint="f")
         for n in range(1, 5)
     ]
     sizes = [[day.size_bytes for day in w] for w in waves(days, most=9, share=1, most_bytes=30)]
@@ -310,7 +323,7 @@ def test_each_metric_says_what_it_counts() -> None:
         assert all(len(line.split()) > 7 and "docs/" not in line for line in told)
 
 
-def in_two_buckets(tmp_path: Path, *schemas: list[dict[str, object]]) -> Found:
+def in_two_buckets(tmp_path: Path, *schemas: list[dict[str, object]]) -> Discovered:
     """Discover one datatype in two buckets, with a table schema in each."""
     roots = [tmp_path / name for name in ("one", "two")]
     for root, columns in zip(roots, schemas, strict=True):

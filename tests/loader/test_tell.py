@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from loader.cli import console as tell
-from loader.cli.console import Course, Tell, bar, sentence
+from loader.cli.console import Console, Course, bar, sentence
 from tests.loader.world import wait_until
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def test_events_are_sentences_on_a_terminal_and_objects_elsewhere() -> None:
     """No text of an event moves the cursor, or ends its line."""
     screen, file = Terminal(), io.StringIO()
     for err in (screen, file):
-        Tell(io.StringIO(), err).event("day.failed", "error", why="a\x1b[2Jb\nc", read=2)
+        Console(io.StringIO(), err).event("day.failed", "error", why="a\x1b[2Jb\nc", read=2)
 
     assert screen.getvalue() == "\r\x1b[Kerror: day failed, read 2: a?[2Jb?c\n"
     told = json.loads(file.getvalue())
@@ -76,7 +76,7 @@ def test_events_are_sentences_on_a_terminal_and_objects_elsewhere() -> None:
 
 def test_numbers_of_a_table_stand_to_the_right() -> None:
     out = io.StringIO()
-    Tell(out, io.StringIO()).table(("day", "read"), [("2026-01-02", 7), ("x", 1234)])
+    Console(out, io.StringIO()).table(("day", "read"), [("2026-01-02", 7), ("x", 1234)])
     assert out.getvalue() == "day         read\n2026-01-02     7\nx           1234\n"
 
 
@@ -97,7 +97,7 @@ def test_progress_goes_on_while_later_stages_run(
                 time.sleep(0.01)
 
     def work() -> None:
-        with Tell(io.StringIO(), screen).progress(
+        with Console(io.StringIO(), screen).progress(
             spark,
             Course(days=1, size_bytes=10**6),
             (1, 10**6),
