@@ -1,8 +1,8 @@
-"""Staging is emptied: what runs left there that were killed, whatever day it was for.
+"""Remove the objects that killed runs left in staging, for any day.
 
-**Invariant:** an object is removed only if its name is one that a loader gives (see `Place`), its
-run began more than STALE_S ago, and it was itself written more than STALE_S ago: no load job runs
-that long (BigQuery ends them after six hours), and a run loads what it has staged within a wave.
+**Invariant:** an object is removed only if its name has the form of `StagingPaths`, its run began
+more than STALE_S ago, and it was written more than STALE_S ago.  By then no load job reads it:
+BigQuery ends load jobs after six hours, and a run loads what it stages in the same wave.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _STAGED_RE = re.compile(r"[^/]+\.[^/]+/[0-9]{8}/([0-9]{8}t[0-9]{6})-[0-9a-f]{6}/
 
 
 def sweep(bucket: Bucket, prefix: str, now_s: float) -> tuple[int, list[tuple[str, str]]]:
-    """Remove what is stale.
+    """Remove the stale objects.
 
     Args:
-        bucket: of staging.
-        prefix: of staging, without a slash at its end; may be empty.
+        bucket: the bucket of staging.
+        prefix: the prefix of staging, without a slash at its end; may be empty.
         now_s: Unix time.
 
     Returns:
@@ -64,5 +64,5 @@ def _stale(bucket: Bucket, folder: str, now_s: float) -> Iterator[str]:
 def _began_s(text: str) -> float:
     try:
         return datetime.strptime(text, STARTED).replace(tzinfo=UTC).timestamp()
-    except ValueError:  # 13th month: a name of somebody else's
+    except ValueError:  # such as month 13: not a name that the loader writes
         return float("inf")

@@ -1,11 +1,11 @@
-"""Ending a run before it is done: Ctrl-C, and SIGTERM as a node or a deadline sends it.
+"""End a run early on a signal: SIGINT (Ctrl-C), or SIGTERM from Kubernetes.
 
-**Invariant:** after the first signal no new day is begun; load jobs that run are awaited and told
-to the ledger, for `GRACE_S` at the most.  A second signal ends the process at once, as does the end
-of the grace time: the next run finds what was done, by the ids of the load jobs.
+**Invariant:** after the first signal no further day is begun.  Running load jobs are awaited and
+recorded in the ledger, for at most `GRACE_S`.  A second signal, or the end of that time, ends the
+process at once; the next run finds the load jobs by their ids.
 
-A handler runs in the middle of whatever the main thread does, and may take no lock: it writes a
-byte to a pipe, and a thread reads it.
+A signal handler interrupts the main thread at any point, possibly while it holds a lock, so it may
+not take one: it writes a byte to a pipe, and a thread reads it.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _STOP = b"s"
 
 
 class Stopping:
-    """Knows whether a run is to end; a context in which signals say so.
+    """Whether a run is to end early; handles signals while its context is active.
 
     Args:
-        tell: where to say what happens now.
+        console: shows events.
 
     Attributes:
         requested: set by the first signal.
-        loading: counts the days whose load jobs run or are to be told to the ledger.
-        cancel: ends the work that need not be awaited.
+        loading: returns the number of days that are being loaded or recorded.
+        cancel: cancels the work that need not be awaited.
     """
 
     def __init__(self, console: Console) -> None:
@@ -71,7 +71,7 @@ class Stopping:
         os.close(self._writer)
 
     def listen(self) -> None:
-        """Take the signals; again after Spark has started, which takes Ctrl-C for itself."""
+        """Install the signal handlers; call again after Spark has started and replaced one."""
         for number in self._before:
             signal.signal(number, self._called)
 
@@ -83,7 +83,7 @@ class Stopping:
             raise KeyboardInterrupt
 
     def _work(self) -> None:
-        """Do what the signals ask for."""
+        """Carry out what the signals request."""
         asked = os.read(self._reader, 1)
         if asked == _END:
             return
@@ -103,7 +103,7 @@ class Stopping:
             self._end("asked for again")
 
     def _end(self, why: str) -> None:
-        """End the process: threads that wait for BigQuery could not be ended otherwise."""
+        """End the process at once: threads that wait for BigQuery cannot be interrupted."""
         self._console.event(
             "run.stopped",
             "warning",

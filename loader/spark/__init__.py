@@ -1,1 +1,1 @@
-"""The Spark job: identities, judging, repeats, cleaned copies."""
+"""The Spark job: verify bundles, find repeated rows, write cleaned copies and bad rows."""

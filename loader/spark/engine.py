@@ -1,7 +1,7 @@
-"""Spark at work on a wave: verify, find repeats, write what must be written to staging.
+"""The Spark job of a wave: verify bundles, find repeated rows, write to staging.
 
-**Invariant:** the driver gets a line for each bundle, and no row of a bundle: executors write clean
-copies and bad rows to staging, where load jobs find them.  What fails, fails its own day.
+**Invariant:** the driver gets one line per bundle and no rows.  Executors write cleaned copies and
+bad rows to staging, from where load jobs read them.  A failure concerns only its own day.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def run(
 
     Args:
         spark: the session.
-        wave: its days are filled in.
-        max_bad: a day with a larger part of bad rows is not loaded.
-        patience_s: how long a request to a bucket is tried again.
-        counted: is told of the rows verified, whenever a task has ended.
+        wave: the wave; the results are stored in its days.
+        max_bad: the largest fraction of bad rows with which a day is loaded.
+        patience_s: how long a failing request to a bucket is retried.
+        counted: an accumulator of verified rows, updated at the end of each task.
     """
     cores = spark.sparkContext.defaultParallelism
     groups = wave.groups(cores)
@@ -67,7 +67,7 @@ def find(
     patience_s: float,
     counted: Accumulator[int] | None = None,
 ) -> DataFrame:
-    """Read the bundles of each group in a task of its own; the columns are `findings.DDL`."""
+    """Verify each group of bundles in one task; the resulting columns are `findings.DDL`."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -93,7 +93,7 @@ def _count(wave: Wave, bundle: Row) -> None:
 
 
 def _choose(wave: Wave, bundles: list[Row], max_bad: float) -> dict[int, Copy]:
-    """Name for each day the objects to load; return what must be written first."""
+    """Set the objects to load for each day; return what must be written to staging first."""
     copies: dict[int, Copy] = {}
     left = {id(day): day.rejected if day.is_loadable(max_bad) else SAMPLE_ROWS for day in wave.days}
     for bundle in sorted(bundles, key=lambda bundle: bundle.bundle):
@@ -112,7 +112,7 @@ def _choose(wave: Wave, bundles: list[Row], max_bad: float) -> dict[int, Copy]:
 
 
 def _copy(wave: Wave, bundle: Row, most: int, max_bad: float, *, loads: bool) -> Copy:
-    """Name the objects to write of a bundle, and let its day know them."""
+    """Return which objects to write for a bundle, and add them to its day."""
     verdict, task = wave.owners[bundle.bundle], wave.tasks[bundle.bundle]
     refused = refused_id(verdict.job, wave.staging.run_id)
     copy = rejects = ""

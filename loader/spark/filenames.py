@@ -1,10 +1,10 @@
-"""The Filenames of a bundle's rows as BigQuery must have them: a count and a sum, or the names.
+"""The Filenames of a bundle's rows, to compare with BigQuery: a count and a sum, or the names.
 
-**Invariant:** equal multisets of names give equal sums; two that differ give equal ones once in
-some billion times.  BigQuery can compute the same sum (`SUM_SQL`).  Bad and repeated rows are left
-out.
+**Invariant:** equal multisets of names give equal sums; different ones give equal sums with a
+probability of one in some billions.  BigQuery can compute the same sum (`SUM_SQL`).  Bad and
+repeated rows are left out, because they are not loaded.
 
-Pure, but for reading the bundle.
+Pure, except that it reads the bundle.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ DDL = "bundle INT, rows BIGINT, sum BIGINT, names ARRAY<STRING>, problem STRING"
 def found(
     batches: Iterator[pa.RecordBatch], tasks: list[Task], patience_s: float, *, keep: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Read bundles, given with their unwanted lines.
+    """Read bundles and return the Filenames of their good rows; the columns are `DDL`.
 
     Args:
-        batches: rows of bundle, bad lines and repeated lines.
-        tasks: of the wave.
-        patience_s: how long a request is tried again.
-        keep: whether the names are wanted too.
+        batches: rows with a bundle's number, its bad lines and its repeated lines.
+        tasks: the wave's tasks.
+        patience_s: how long a failing request is retried.
+        keep: whether to return the names too.
     """
     for batch in batches:
         for bundle, *lines in zip(*(column.to_pylist() for column in batch.columns), strict=True):
@@ -69,7 +69,7 @@ def found(
 
 
 def digest(name: str) -> int:
-    """Return what a name adds to the sum: the first 32 bits of its MD5."""
+    """Return the number that a name adds to the sum: the first 32 bits of its MD5."""
     return int.from_bytes(hashlib.md5(name.encode(), usedforsecurity=False).digest()[:4], "big")
 
 

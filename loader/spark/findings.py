@@ -1,8 +1,8 @@
-"""What verifying finds, as Arrow batches: a position and three numbers for each row.
+"""The results of verifying as Arrow batches: a position and three numbers for each row.
 
-**Invariant:** `pos` is bundle << 32 | line and orders rows as their bundles were made; a row is
-good and has a key, or is bad and has none; line 0 of each bundle tells of the bundle as a whole.
-No content of a row is in it: what is wrong with a bad row is written by `rejects`.
+**Invariant:** `pos` is bundle << 32 | line, so rows are in the order in which bundles were created.
+A good row has a key, a bad row has none.  Line 0 of each bundle has the results for the whole
+bundle.  No content of a row is included; `rejects` writes what is wrong with bad rows.
 
 Pure.
 """
@@ -47,16 +47,16 @@ DDL = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
-    """A bundle as a whole.
+    """The results for a whole bundle.
 
     Attributes:
-        rows: lines, good and bad.
-        bad: lines that cannot be loaded.
-        bare: good lines that lack the standard columns.
-        plain_bytes: of the lines.
-        packed_bytes: of the object.
+        rows: the number of lines, good and bad.
+        bad: the number of lines that cannot be loaded.
+        bare: the number of good lines that lack the standard columns.
+        plain_bytes: the size of the lines.
+        packed_bytes: the size of the object.
         corrupt: why none of its rows can be trusted; else empty.
-        unreadable: why the object could not be had at all; else empty.
+        unreadable: why the object could not be read at all; else empty.
     """
 
     rows: int = 0
@@ -69,7 +69,7 @@ class Whole:
 
 
 class Findings:
-    """Gathers the findings of one bundle after the other, and hands them on in batches."""
+    """Collects the findings of bundles and returns them in batches."""
 
     def __init__(self) -> None:
         self._positions: list[np.ndarray] = []
@@ -82,13 +82,14 @@ class Findings:
     def add(
         self, ordinal: int, whole: Whole, keys: bytes | bytearray = b"", bad: Sequence[int] = ()
     ) -> None:
-        """Take a bundle's findings.
+        """Add a bundle's findings.
 
         Args:
-            ordinal: of the bundle.
-            whole: tells how many rows it has.
-            keys: identities of the good rows, one after the other.
-            bad: lines of the other rows, in order; none for a corrupt bundle, whose rows all are.
+            ordinal: the bundle's number in the wave.
+            whole: the results for the whole bundle.
+            keys: the identities of the good rows, concatenated.
+            bad: the line numbers of bad rows, in order; empty for a corrupt bundle, in which all
+                rows are bad.
         """
         first = ordinal << LINE_BITS
         self._whole.append((first, whole))
@@ -106,7 +107,7 @@ class Findings:
         self._good += len(lines)
 
     def batches(self, *, rest: bool = False) -> Iterator[pa.RecordBatch]:
-        """Yield what has gathered, if that is a batch or the rest of it."""
+        """Yield the collected findings if they fill a batch; with `rest`, yield all of them."""
         if self._good + self._bad_count >= BATCH_ROWS or (rest and self._whole):
             yield self._batch()
             self.__init__()  # type: ignore[misc] # begin anew

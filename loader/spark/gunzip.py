@@ -1,11 +1,11 @@
-"""The lines of a bundle: inflated and split, block by block.
+"""Decompress a bundle and split it into lines, block by block.
 
-**Invariant:** `blocks` either yields every line of a whole gzip stream or raises `CorruptError`;
-`salvaged` never raises and yields the lines that can still be read, up to `BAD_MAX`.  Neither
-holds more than a row that BigQuery would take and what one piece inflates to: of a longer line the
-beginning stands for the whole, and is long enough to be known as too long.
+**Invariant:** `blocks` yields every line of a complete gzip stream or raises `CorruptError`.
+`salvaged` never raises and yields the lines that can still be read, up to `BAD_MAX`.  Both keep at
+most one row of BigQuery's maximum size and one decompressed piece in memory: a longer line is cut,
+but remains long enough to be recognized as too long.
 
-Pure: bytes in, lines out.  A stream may have several members, as gzip allows.
+Pure: takes bytes, yields lines.  A stream may have several members, as gzip allows.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PIECE_BYTES = 16 * 1024
-"""Inflated at once: what comes of it stays in the cache of a core until it has been judged."""
+"""How much is decompressed at once: small enough that a core's cache holds the result."""
 SALVAGE_BYTES = 512
 _GZIP = zlib.MAX_WBITS | 16
 
 
 class CorruptError(ValueError):
-    """The bytes are not a whole gzip stream, or too long a one; the message says why."""
+    """The bytes are not a complete gzip stream, or exceed a limit; the message says why."""
 
 
 def blocks(data: bytes) -> Iterator[bytes]:
-    """Yield the lines of a bundle, some at a time, with their line feeds; the last may lack one.
+    """Yield the lines of a bundle, several at a time, with line feeds; the last may have none.
 
     Raises:
-        CorruptError: at the end or before it.
+        CorruptError: the stream is broken; raised where the break is found, possibly at the end.
     """
     if not data:
         raise CorruptError("the object is empty")
@@ -53,20 +53,20 @@ def blocks(data: bytes) -> Iterator[bytes]:
 
 
 class Begun:
-    """A line whose end is still to come; what is beyond any row that loads is not kept."""
+    """A line whose end is not read yet; bytes beyond BigQuery's row limit are dropped."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
         self._size = 0
 
     def add(self, part: bytes) -> None:
-        """Let the line go on."""
+        """Append a part to the line."""
         if self._size <= ROW_MAX_BYTES:
             self._parts.append(part)
             self._size += len(part)
 
     def ended(self, part: bytes) -> bytes:
-        """Return the line, which ends with this part; the next one begins."""
+        """Append the last part; return the line and begin the next one."""
         whole = b"".join([*self._parts, part]) if self._size else part
         self._parts.clear()
         self._size = 0
@@ -101,9 +101,9 @@ def _inflated(data: bytes) -> Iterator[bytes]:
 
 
 def salvaged(data: bytes) -> Iterator[bytes]:
-    """Yield lines of a corrupt bundle: all that can be read, and at last what cannot be a line.
+    """Yield the lines of a corrupt bundle that can be read, and at last the incomplete rest.
 
-    After `BAD_MAX` of them, or `PLAIN_MAX_BYTES`, the last one stands for all that follow.
+    After `BAD_MAX` lines or `PLAIN_MAX_BYTES`, the last line stands for all that follow.
     """
     begun = Begun()
     count = 1
@@ -120,7 +120,7 @@ def salvaged(data: bytes) -> Iterator[bytes]:
 
 
 def _readable(data: bytes) -> Iterator[bytes]:
-    """Inflate as far as it goes, in small pieces: what comes before a break is not lost."""
+    """Decompress up to the break, in small pieces, so that little before the break is lost."""
     inflate = zlib.decompressobj(_GZIP)
     total = 0
     try:

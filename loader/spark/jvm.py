@@ -1,9 +1,10 @@
-"""What Spark's JVM writes to standard error: taken apart from our own events.
+"""Separate the standard error of Spark's JVM from the loader's own events.
 
-**Invariant:** a process that is started within `kept_apart` writes its standard error into a pipe
-of ours as long as it lives; no line is lost, and none of ours is among them.
+**Invariant:** a process that is started within `kept_apart` writes its standard error to our pipe
+for its whole life; no line is lost, and the loader's own lines do not go there.
 
-pyspark starts the JVM with our standard error and offers no way to say otherwise.
+This replaces file descriptor 2 for a moment, because pyspark starts the JVM with the loader's
+standard error and has no setting for that.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _OURS = ('{"time"', "\r\x1b[K")
 
 
 class _Lines:
-    """Hands lines on as soon as our standard error is in its place again."""
+    """Passes on the JVM's lines, as soon as our standard error is restored."""
 
     def __init__(self, said: Callable[[str], None]) -> None:
         self._said = said
@@ -30,7 +31,7 @@ class _Lines:
         self._waiting: list[str] | None = []
 
     def follow(self, pipe: int) -> None:
-        """Read lines until nobody can write any more."""
+        """Read lines until all writers have closed the pipe."""
         with os.fdopen(pipe, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 self._take(line)
@@ -43,11 +44,11 @@ class _Lines:
                 self._waiting.append(line)
 
     def begin(self) -> None:
-        """Hand on what waits, and from now on each line as it comes."""
+        """Pass on all waiting lines, and from now on each line as it arrives."""
         with self._lock:
             waiting, self._waiting = self._waiting or [], None
             for line in waiting:
-                if line.startswith(_OURS):  # another thread told of something meanwhile
+                if line.startswith(_OURS):  # another thread of ours wrote an event meanwhile
                     sys.stderr.write(line)
                 else:
                     self._said(line.rstrip())
@@ -55,7 +56,7 @@ class _Lines:
 
 @contextmanager
 def kept_apart(said: Callable[[str], None]) -> Iterator[None]:
-    """Give processes that are started in this context a standard error that leads to `said`."""
+    """Pass the standard error of processes started in this context to `said`, line by line."""
     lines = _Lines(said)
     read, write = os.pipe()
     sys.stderr.flush()

@@ -1,7 +1,7 @@
-"""How much of one bundle is read: beyond that it is no bundle that an agent made.
+"""Limits for reading one bundle; no agent writes a bundle that exceeds them.
 
-**Invariant:** what an executor holds of a bundle is bounded by these numbers, whatever the object
-inflates to.  An agent's bundle has 20 MiB by default, and then at most some 200,000 rows.
+**Invariant:** these numbers bound the memory that an executor needs for a bundle, whatever the
+object decompresses to.  By default an agent's bundle has 20 MiB and at most some 200,000 rows.
 
 Pure: values only.
 """
@@ -9,16 +9,16 @@ Pure: values only.
 from __future__ import annotations
 
 ROW_MAX_BYTES = 100_000_000
-"""BigQuery takes rows of up to 100 MB ("Quotas and limits", load jobs)."""
+"""BigQuery accepts rows of up to 100 MB ("Quotas and limits", load jobs)."""
 PACKED_MAX_BYTES = 1 << 30
-"""An object of this size is read; a longer one is not."""
+"""The maximum size of an object; a larger one is not read."""
 PLAIN_MAX_BYTES = 1 << 30
-"""What a bundle may inflate to."""
+"""The maximum size of a decompressed bundle."""
 ROWS_MAX = 2_000_000
-"""So many lines a bundle may have."""
+"""The maximum number of lines in a bundle."""
 BAD_MAX = 100_000
-"""So many bad rows a bundle may have; of a corrupt one so many lines are kept as rejects."""
+"""The maximum number of bad rows in a bundle, and of rejects kept from a corrupt one."""
 TEXT_MAX = 64 * 1024
-"""Of a bad row so many bytes are kept, as many as the agent keeps of a file that is too big."""
+"""How many bytes of a bad row are kept; the agent's sample of a file too big is as long."""
 SAMPLE_ROWS = 1000
-"""Of a day that is refused so many bad rows are kept."""
+"""How many bad rows of a refused day are kept."""

@@ -1,9 +1,9 @@
-"""What an executor writes of bad rows: an object of NDJSON, which a load job brings to the rejects.
+"""The bad rows of a bundle as an object of NDJSON, for a load job into `reject_rows`.
 
-**Invariant:** equal input makes equal objects, so a task may run twice; every line can be loaded
-into `reject_rows`: no text in it is longer than `TEXT_MAX` bytes, no NUL, no broken UTF-8.
+**Invariant:** equal input gives equal objects, so a task may run twice.  Every line can be loaded:
+no text is longer than `TEXT_MAX` bytes, and there is no NUL and no broken UTF-8.
 
-Pure: bytes in, bytes out.
+Pure: takes bytes, returns bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Rejects:
 
     Args:
         about: columns that are the same for all rows: table, date, ArchiveURL, RunID, JobID.
-        most: so many rows are kept, and no more.
+        most: the maximum number of rows that are kept.
     """
 
     def __init__(self, about: dict[str, Any], most: int) -> None:
@@ -39,11 +39,11 @@ class Rejects:
 
     @property
     def is_full(self) -> bool:
-        """Say whether no more rows are kept."""
+        """Return whether the maximum number of rows is reached."""
         return self.count >= self._most
 
     def add(self, number: int, line: bytes, bad: Bad) -> None:
-        """Take a bad row, unless there are enough."""
+        """Add a bad row unless the maximum number is reached."""
         if self.is_full:
             return
         told = {
@@ -64,12 +64,12 @@ class Rejects:
 
 
 def shown(text: bytes) -> str:
-    """Write bytes as a STRING can hold them: no NUL, no broken UTF-8, not too long."""
+    """Convert bytes to text for a STRING column: no NUL, no broken UTF-8, not too long."""
     return text[:TEXT_MAX].decode(errors="replace").replace("\0", "\ufffd")
 
 
 def add_corrupt(rejects: Rejects, data: bytes, why: str) -> None:
-    """Take each line of a corrupt bundle that can still be read, and what comes after."""
+    """Add each line of a corrupt bundle that can still be read, and the unreadable rest."""
     for number, line in enumerate(salvaged(data), 1):
         found = parts(line)
         name = found.filename if found else ""

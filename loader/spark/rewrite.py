@@ -1,7 +1,7 @@
-"""What an executor writes of a bundle: a copy without the rows not to be loaded, and its bad rows.
+"""Write to staging: a copy of a bundle without bad and repeated rows, and its bad rows.
 
-**Invariant:** lines that stay are copied byte for byte; only bare rows get the standard columns put
-around them.  Equal input makes equal objects under equal names, so a task may run twice.
+**Invariant:** lines that stay are copied byte for byte, except that bare rows get the standard
+columns.  Equal input gives equal objects under equal names, so a task may run twice.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ DDL = "bundle INT, rejects BIGINT, problem STRING"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """What to write of a bundle.
+    """The objects to write for a bundle.
 
     Attributes:
-        task: names the bundle.
-        bucket: URL to write to.
-        copy: object for the rows that are to be loaded; empty when none is wanted.
-        bare: some rows need the standard columns.
-        corrupt: why no row of it can be trusted; else empty.
-        rejects: object for the bad rows; empty when none is wanted.
-        most: so many bad rows are written.
-        about: columns that all of them share.
+        task: the bundle.
+        bucket: the URL of the bucket to write to.
+        copy: the name of the object for the rows to load; empty for none.
+        bare: whether some rows need the standard columns.
+        corrupt: why no row of the bundle can be trusted; else empty.
+        rejects: the name of the object for the bad rows; empty for none.
+        most: the maximum number of bad rows to write.
+        about: the columns that all bad rows share.
     """
 
     task: Task
@@ -59,7 +59,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Unwanted:
-    """Lines of a bundle that must not be loaded."""
+    """The lines of a bundle that must not be loaded."""
 
     bad: frozenset[int] = frozenset()
     repeated: frozenset[int] = frozenset()
@@ -71,7 +71,7 @@ def written(
     tables: tuple[Fields, ...],
     patience_s: float,
 ) -> Iterator[pa.RecordBatch]:
-    """Write what is wanted of each bundle; report how many rejects, or why it could not be."""
+    """Write the objects of each bundle; report the number of rejects, or the error."""
     for batch in batches:
         for bundle, *lines in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             rejects, problem = 0, ""
@@ -88,11 +88,11 @@ def written(
 
 
 def write(copy: Copy, unwanted: Unwanted, fields: Fields, patience_s: float) -> int:
-    """Write the wanted objects of one bundle; return how many rejects there are.
+    """Write the objects of one bundle; return the number of rejects.
 
     Raises:
         BucketError: the bundle cannot be read any more, or an object cannot be written.
-        CorruptError: the bundle was whole before, and is not now.
+        CorruptError: the bundle was complete when it was verified, and is not now.
     """
     task = copy.task
     data = b""
@@ -113,7 +113,7 @@ def write(copy: Copy, unwanted: Unwanted, fields: Fields, patience_s: float) -> 
 def _split(
     copy: Copy, data: bytes, unwanted: Unwanted, verdicts: Verdicts, rejects: Rejects
 ) -> bytes:
-    """Part the rows that are to be loaded, which are returned packed, from the bad ones."""
+    """Return the rows to load, compressed, and add the bad ones to the rejects."""
     pack = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, 31)
     packed = bytearray()
     number = 0
@@ -143,7 +143,7 @@ def _reject(number: int, line: bytes, verdicts: Verdicts, rejects: Rejects) -> N
 
 
 def _standard(copy: Copy, line: bytes) -> bytes:
-    """Put the standard columns around a bare row; its own ArchiveURL is that of the index."""
+    """Put the standard columns around a bare row; the ArchiveURL is that of the index object."""
     columns = {key.lower(): value for key, value in orjson.loads(line).items()}
     filename = row.relative(
         str(columns.get("filename") or "").encode(), f"{copy.task.day.path}/".encode()

@@ -1,15 +1,17 @@
-"""One row taken apart: whose file it was, and what makes it the same row as another.
+"""Split a row into its parts and compute its identity, by which repeated rows are found.
 
-**Invariant:** equal (node, Filename, bytes of `raw`) give equal identities, whichever agent wrote
-the row, and in whatever order or case its keys stand; nothing is parsed that need not be.
+**Invariant:** rows with equal node, Filename and bytes of `raw` have equal identities, whichever
+agent wrote them and whatever the order and letter case of their keys.  Rows are not parsed as JSON
+where that can be avoided.
 
-An identity lives no longer than a run.  Node and Filename go through BLAKE2b, 8 bytes of it: who
-wants a row that stands for another node's must try 2^64 names.  Contents matter only under one node
-and Filename, and go through XXH3: two that differ are taken for one another once in 2^128 by
-chance, else only if the producer of both made them so; and it is fifteen times as fast.
+Identities are used only within a run.  Node and Filename are hashed by 8 bytes of BLAKE2b: to forge
+a row that counts as another node's, one must try about 2^64 names.  Contents are compared only
+within one node and Filename, and are hashed by XXH3 with 128 bits, which is fifteen times as fast.
+By chance, different contents collide once in 2^128; somebody could construct a collision, but only
+between files of the same node and name.
 
-Pure.  The rules of writing are docs/format.md's; rows of m-lab's Go agent say `Date`, `Archiver`
-and `Raw`, have an absolute Filename, and those of its index1 have no standard columns at all.
+Pure.  docs/format.md has the rules of the format.  Rows of m-lab's Go agent have the columns
+`Date`, `Archiver` and `Raw` and an absolute Filename; its index1 rows have no standard columns.
 """
 
 from __future__ import annotations
@@ -37,12 +39,12 @@ _TOP = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What all rows of a bundle begin with, and how they go on after the Filename.
+    """The bytes around the Filename that all usual rows of a bundle share.
 
     Attributes:
         start: everything before the Filename.
-        end: from the quote after the Filename to before `raw`.  When rows have to be parsed one
-            by one, both are a line feed, which no line has.
+        end: from the quote after the Filename to before `raw`.  If rows must be parsed one by one,
+            both are a line feed, which matches no row.
     """
 
     start: bytes
@@ -54,7 +56,7 @@ NO_HEAD = Head(b"\n", b"\n")
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A row's file and content; `date` is what its column says, None when it says nothing."""
+    """The file and content of a row; `date` is the value of the column, None if there is none."""
 
     date: object
     filename: str
@@ -62,7 +64,7 @@ class Parts:
 
 
 def head_of(line: bytes, day: Day) -> Head:
-    """Learn from a row how rows of its bundle begin, if it is of the usual form."""
+    """Return how the rows of a bundle begin, given one of them, if it has the usual form."""
     place = line.find(_FILENAME)
     for end in _ENDS:
         stop = line.find(end, place)
@@ -87,7 +89,7 @@ def head_of(line: bytes, day: Day) -> Head:
 
 
 def parts(line: bytes) -> Parts | None:
-    """Take any row apart by parsing it; None when it is not an object with an archiver."""
+    """Parse a row of any form; return None if it is not an object with an archiver."""
     try:
         columns = {key.lower(): bytes(value) for key, value in _TOP.decode(line).items()}
         archiver = orjson.loads(columns["archiver"])
@@ -99,13 +101,13 @@ def parts(line: bytes) -> Parts | None:
 
 
 def lacking(line: bytes) -> str:
-    """Name the standard column for want of which a row cannot be taken apart."""
+    """Return the name of the standard column that a row lacks."""
     columns = {key.lower() for key in _TOP.decode(line)}
     return next((name for name in ("archiver", "raw") if name not in columns), "archiver")
 
 
 def relative(filename: bytes, day: bytes) -> bytes:
-    """Cut a Filename to the part from its day on, `2022/09/29/name`, if it has one.
+    """Return the end of a Filename from its day on, `2022/09/29/name`, if it contains the day.
 
     Args:
         filename: relative, or absolute as the Go agent writes it.
@@ -118,12 +120,12 @@ def relative(filename: bytes, day: bytes) -> bytes:
 
 
 def identities(table: int, day: Day, node: str) -> Any:  # noqa: ANN401 - hashlib's type is private
-    """Return the hash that each identity begins with: days and tables are apart, and nodes."""
+    """Return the hash state of a table, day and node, from which each identity is computed."""
     return hashlib.blake2b(f"{table}\0{day.iso}\0{node}\0".encode(), digest_size=8)
 
 
 def identity(begun: Any, filename: bytes, raw: bytes | memoryview) -> bytes:  # noqa: ANN401 - as above
-    """Return 24 bytes: 8 that stand for node and Filename, 16 for the content."""
+    """Return 24 bytes: 8 for node and Filename, 16 for the content."""
     digest = begun.copy()
     digest.update(filename)
     name: bytes = digest.digest()
@@ -131,7 +133,7 @@ def identity(begun: Any, filename: bytes, raw: bytes | memoryview) -> bytes:  # 
 
 
 def wrapped(line: bytes, day: Day, url: str, filename: str) -> bytes:
-    """Put the standard columns around a bare line; the day is that of the bundle's path."""
+    """Put the standard columns around a bare line; the day is the one in the bundle's name."""
     columns = {
         "date": day.iso,
         "archiver": {"Version": "", "GitCommit": "", "ArchiveURL": url, "Filename": filename},
@@ -140,7 +142,7 @@ def wrapped(line: bytes, day: Day, url: str, filename: str) -> bytes:
 
 
 def capitalised(fields: Fields) -> Fields:
-    """Spell the standard columns as the Go agent's rows do, which keeps the judge fast."""
+    """Spell the standard columns as the Go agent does, so that the fast judge accepts its rows."""
     return tuple(
         replace(field, name=field.name.capitalize()) if field.key in STANDARD else field
         for field in fields

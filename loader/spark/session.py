@@ -1,7 +1,7 @@
-"""The Spark session: every setting that matters, in one place, with its reason.
+"""The Spark session and all its settings, each with its reason.
 
-**Invariant:** what the operator or spark-submit sets is left as it is; nothing of Spark is imported
-before the first bundle has to be read, so a run with nothing to do starts no JVM.
+**Invariant:** settings of the operator or spark-submit are not changed.  Spark is imported only
+when a bundle must be read, so a run with nothing to do starts no JVM.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SETTINGS: dict[str, str] = {
-    # Rows come in batches of our own making; the default of 10,000 would cut them smaller.
+    # Our code makes the batches; the default of 10,000 rows would split them.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    # A worker keeps its judges (compiled decoders, nulls learned) and its connections.
+    # Reused workers keep their judges (compiled decoders, learned nulls) and connections.
     "spark.python.worker.reuse": "true",
     # DATE and TIMESTAMP mean UTC, wherever the driver runs.
     "spark.sql.session.timeZone": "UTC",
-    # Nobody looks at it, and it takes a port and half a second.
+    # The web UI is not used, and takes a port and half a second.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Our own events say what matters; Spark's warnings would stand between them.
+    # Spark's warnings would be mixed with our events, which report all that matters.
     "spark.log.level": "ERROR",
-    # Small days have few rows: partitions of the window are joined until they are worth a task.
+    # Small days have few rows: merge partitions of the window until one is worth a task.
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.shuffle.partitions": "32",
 }
 LOCAL: dict[str, str] = {
-    # The driver is the executor: it sorts the keys of ten million rows, 40 bytes each.
+    # In local mode the driver is the executor: it sorts ten million keys of 40 bytes.
     "spark.driver.memory": "2g",
     # On a laptop the host's own name often does not resolve.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # Ten million keys are sorted in memory without it; four tasks per core would be overhead.
+    # Without it ten million keys are sorted in memory; four tasks per core would only add overhead.
     "spark.sql.shuffle.partitions": "4",
 }
 
@@ -50,11 +50,11 @@ _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 
 @contextmanager
 def session(master: str, said: Callable[[str], None] | None = None) -> Iterator[SparkSession]:
-    """Start Spark, or join the session that spark-submit or a test began, and end what we began.
+    """Start Spark, or use the session of spark-submit or a test; stop it only if started here.
 
     Args:
-        master: URL; empty for what spark-submit says, else all cores of this machine.
-        said: takes the lines that the JVM writes to standard error, if it is started here.
+        master: the master's URL; empty for spark-submit's, else all cores of this machine.
+        said: called with each line that the JVM writes to standard error, if started here.
 
     Raises:
         RunError: Spark does not start.
@@ -65,12 +65,12 @@ def session(master: str, said: Callable[[str], None] | None = None) -> Iterator[
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
     theirs = SparkContext._active_spark_context is not None  # noqa: SLF001 - no public question
-    if _SUBMITTED in os.environ:  # the JVM is there, and knows what spark-submit was told
+    if _SUBMITTED in os.environ:  # spark-submit has started the JVM, which has its settings
         SparkContext._ensure_initialized()  # noqa: SLF001 - SparkConf is empty before
     conf = SparkConf()
     url = master or conf.get("spark.master", "") or "local[*]"
     if url.startswith("local"):
-        # Workers would otherwise take the python3 of PATH; and Spark would warn of loopback.
+        # Without these, workers would use python3 of PATH, and Spark would warn about loopback.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("jostler-load").master(url)

@@ -1,7 +1,7 @@
 """The steps of the Spark job.
 
-**Invariant:** each is `DataFrame -> DataFrame`, without session, action or I/O; a rerun over the
-same input gives the same rows.  The first one starts from the columns of `findings.DDL`.
+**Invariant:** each step is `DataFrame -> DataFrame`, without session, action or I/O; the same input
+gives the same rows.  The first step takes the columns of `findings.DDL`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def marked(found: DataFrame) -> DataFrame:
-    """Mark good rows that an earlier bundle or line has already, and Filenames with new content.
+    """Mark repeated rows, and rows whose Filename occurs with different contents.
 
-    One window does both: among the rows of one node and Filename, ordered by content and then by
-    age, a row is repeated if the one before it has the same content.
+    A repeated row has the same node, Filename and content as an earlier row.  One window finds
+    both: the rows of one node and Filename, ordered by content and then by age.
     """
     files = Window.partitionBy("name_key").orderBy("key_high", "key_low", "pos")
     good = ~F.col("bad") & F.col("whole").isNull()
-    # Rows without a key would all be one group: give each a group of its own.
+    # Rows without a key would form one huge group, so each gets a group of its own.
     keyed = found.withColumn("name_key", F.coalesce("name_key", "pos")).withColumn("good", good)
     same = (F.lag("key_high").over(files) == F.col("key_high")) & (
         F.lag("key_low").over(files) == F.col("key_low")
@@ -46,10 +46,10 @@ def marked(found: DataFrame) -> DataFrame:
 
 
 def notable(rows: DataFrame) -> DataFrame:
-    """Leave out the good rows that are like no other, which are nearly all: nothing asks for them.
+    """Keep only bad, repeated or changed rows; later steps need no others.
 
-    What is left is asked several times, and is small enough to keep: keeping all rows took Spark
-    as long again as finding the repeated ones.
+    The result is used several times and is small enough to cache.  Caching all rows took Spark as
+    long again as finding the repeated ones.
     """
     return rows.where(
         F.col("bad") | F.col("whole").isNotNull() | F.col("repeated") | F.col("renewed")
@@ -57,7 +57,7 @@ def notable(rows: DataFrame) -> DataFrame:
 
 
 def per_bundle(rows: DataFrame) -> DataFrame:
-    """Return one row for each bundle: what it is as a whole, and counts of its notable rows."""
+    """Return one row per bundle: its results as a whole, and counts of its notable rows."""
     return (
         rows.groupBy("bundle")
         .agg(
@@ -74,7 +74,7 @@ def _count_of(flag: str) -> Column:
 
 
 def unwanted(rows: DataFrame) -> DataFrame:
-    """Return for each bundle the lines that are bad, and those that are repeated."""
+    """Return the bad lines and the repeated lines of each bundle."""
     return (
         rows.where(F.col("bad") | F.col("repeated"))
         .groupBy("bundle")
@@ -87,5 +87,5 @@ def _lines_that_are(flag: str) -> Column:
 
 
 def to_write(bundles: DataFrame, unwanted_lines: DataFrame) -> DataFrame:
-    """Add to each bundle of which something must be written its unwanted lines, if it has any."""
+    """Add the unwanted lines, if any, to each bundle for which something must be written."""
     return bundles.join(unwanted_lines, "bundle", "left").select("bundle", "bad", "repeated")

@@ -1,10 +1,10 @@
 """The verdict on each row of one bundle.
 
-**Invariant:** each row is judged by its own form, whatever the rows before it are: with the
-standard columns, as our agent or the Go agent spells them, or bare, as the Go agent's index has
-them.  The form of one row is only a guess about the next ones, which makes judging them fast.
+**Invariant:** each row is judged by its own form, independently of the rows before it.  The forms
+are: with the standard columns as jostler or as the Go agent spells them, or bare, as in the Go
+agent's index.  The form of one row is used only as a guess for the next rows, for speed.
 
-It refuses bundles of more rows, or more bad rows, than `limits` allow.
+It refuses bundles with more rows, or more bad rows, than `limits` allows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BRACE = ord("}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bad:
-    """Why a row cannot be loaded; `filename` as far as the row tells it."""
+    """Why a row cannot be loaded; `filename` is empty if the row has none."""
 
     filename: str
     field: str = ""
@@ -42,9 +42,9 @@ class Bad:
 
 @lru_cache(maxsize=64)
 def judges(fields: Fields) -> dict[str, Judge]:
-    """Build a table's judges, by how rows spell the standard columns; "" is for bare rows.
+    """Build a table's judges, one for each spelling of the standard columns; "" for bare rows.
 
-    Kept from task to task: what a judge has learned about nulls keeps it fast.
+    They are cached across tasks, because a judge that has learned unknown nulls is faster.
     """
     return {
         "raw": Judge(fields),
@@ -54,11 +54,11 @@ def judges(fields: Fields) -> dict[str, Judge]:
 
 
 class Verdicts:
-    """The verdicts on the rows of one bundle; held until it is known that the bundle is whole.
+    """The verdicts on the rows of one bundle, kept until the bundle is known to be complete.
 
     Attributes:
-        keys: identities of the good rows, one after the other.
-        bad: the lines of the others, in order.
+        keys: the identities of the good rows, concatenated.
+        bad: the line numbers of the bad rows, in order.
     """
 
     def __init__(self, task: Task, fields: Fields) -> None:
@@ -74,12 +74,12 @@ class Verdicts:
         self._rows = self._bytes = self._bare = 0
 
     def take(self, block: bytes) -> None:
-        """Judge the next lines: all at once if they are good, else each for itself.
+        """Judge the next lines: all at once if they are good, else one by one.
 
-        Nothing is copied but the Filename: a copy of each row costs more than its identity.
+        Only the Filename is copied: a copy of each row would cost more than its identity.
 
         Raises:
-            CorruptError: the bundle is beyond the limits.
+            CorruptError: the bundle exceeds the limits.
         """
         if not self._bytes:
             first = split(block)[0]
@@ -90,7 +90,7 @@ class Verdicts:
         view = memoryview(block)
         at = 0
         while at < len(block):
-            good = good and asked is self._bare_ones  # else it was another judge's word
+            good = good and asked is self._bare_ones  # another judge's answer does not count
             at = self._take_usual(block, view, at, good=good)
             if at < len(block):
                 till = block.find(b"\n", at)
@@ -102,7 +102,7 @@ class Verdicts:
             raise CorruptError(f"it has more than {ROWS_MAX:,} lines")
 
     def _take_usual(self, block: bytes, view: memoryview, at: int, *, good: bool) -> int:
-        """Take lines of the usual form; return where the first line of another form begins."""
+        """Handle lines of the usual form; return where the first line of another form begins."""
         start, end, day, keys = self._head.start, self._head.end, self._day, self.keys
         from_, more, begun, identity = len(start), len(end), self._identities, row.identity
         rows = 0
@@ -127,7 +127,7 @@ class Verdicts:
         return len(line) <= ROW_MAX_BYTES and self._judge.flaw(line) is None
 
     def _take_odd(self, line: bytes, *, good: bool) -> None:
-        """Take a line that is not of the expected form, or is bad."""
+        """Handle a line that does not have the expected form, or is bad."""
         self._rows += 1
         found = row.parts(line)
         bare = found is None and is_bare(line)
@@ -154,18 +154,18 @@ class Verdicts:
             self._judge = self._judges["Raw" if b'"Raw":' in head.end else "raw"]
 
     def flaw(self, line: bytes) -> Bad | None:
-        """Say why a row cannot be loaded; None if it can.  The line has no line feed."""
+        """Return why a row cannot be loaded; None if it can.  The line has no line feed."""
         found = row.parts(line)
         return self._flaw(line, found, bare=found is None and is_bare(line), good=False)
 
     def _flaw(self, line: bytes, found: Parts | None, *, bare: bool, good: bool) -> Bad | None:
-        """Do the same.
+        """Return why a row cannot be loaded, given its parts.
 
         Args:
             line: the row.
             found: its parts.
-            bare: it lacks the standard columns.
-            good: the judge that is expected to know its form has found no flaw.
+            bare: whether it lacks the standard columns.
+            good: whether the judge for the expected form has already found it good.
         """
         name = found.filename if found else ""
         if len(line) > ROW_MAX_BYTES:
@@ -191,7 +191,7 @@ class Verdicts:
         return None
 
     def whole(self) -> Whole:
-        """Sum up a bundle that was read to its end."""
+        """Return the results for the whole bundle, after it was read to its end."""
         return Whole(
             rows=self._rows,
             bad=len(self.bad),

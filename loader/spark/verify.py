@@ -1,10 +1,10 @@
-"""What an executor does with bundles: read, inflate, judge each row, return verdict and position.
+"""Verify bundles on an executor: read, decompress, judge each row, return positions and verdicts.
 
-**Invariant:** each line of each bundle that is whole is reported once, and each bundle once, on
-line 0; no content of a row leaves the executor.  A bundle that is not whole, or is longer than
-`limits` allow, has bad rows only, and at least one.
+**Invariant:** each line of a complete bundle is reported once, and each bundle once, as line 0.  No
+content of a row leaves the executor.  All rows of a bundle that is incomplete or exceeds `limits`
+are bad, and there is at least one.
 
-It refuses no bundle: one that cannot be read is reported with the reason, and fails its day alone.
+A bundle that cannot be read is reported with the reason, and fails only its own day.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class Task:
     """A bundle to verify.
 
     Attributes:
-        ordinal: of the wave; the earliest bundle of a day has the smallest.
-        bucket: URL.
-        name: of the object.
-        generation: at which it was listed.
-        size_bytes: of the object.
-        node: that made the rows.
-        day: that all rows must have.
-        table: which of the wave's tables.
+        ordinal: its number in the wave; the earliest bundle of a day has the smallest.
+        bucket: the bucket's URL.
+        name: the object's name.
+        generation: the object's generation when it was listed.
+        size_bytes: the object's size.
+        node: the node that wrote the bundle.
+        day: the day that all rows must have.
+        table: the index of its table in the wave.
     """
 
     ordinal: int
@@ -61,7 +61,7 @@ class Task:
 def verified(
     tasks: list[Task], tables: tuple[Fields, ...], patience_s: float
 ) -> Iterator[pa.RecordBatch]:
-    """Verify bundles one after the other; see `findings` for what comes out."""
+    """Verify bundles one after another; `findings` describes the resulting batches."""
     findings = Findings()
     for task, data in read_ahead(tasks, patience_s):
         if isinstance(data, BucketError):
@@ -80,10 +80,10 @@ def verified(
 
 
 def read_ahead(tasks: list[Task], patience_s: float) -> Iterator[tuple[Task, bytes | BucketError]]:
-    """Read objects in their order, some of them while the one before is being verified.
+    """Yield objects in order, and read the next ones while one is being verified.
 
-    A request of GCS takes tens of ms whatever the size: one by one, small bundles would cost
-    nothing but waiting.
+    A request to GCS takes tens of ms whatever the size, so reading small bundles one by one would
+    be almost only waiting.
     """
 
     def read(task: Task) -> bytes | BucketError:
@@ -108,17 +108,17 @@ def read_ahead(tasks: list[Task], patience_s: float) -> Iterator[tuple[Task, byt
 
 
 def check_size(task: Task) -> None:
-    """Refuse an object that is too long to be held.
+    """Refuse an object that is too large to be read into memory.
 
     Raises:
-        CorruptError: it is.
+        CorruptError: it is too large.
     """
     if task.size_bytes > PACKED_MAX_BYTES:
         raise CorruptError(f"the object has more than {PACKED_MAX_BYTES:,} bytes")
 
 
 def _report_corrupt(task: Task, data: bytes, why: str, findings: Findings) -> None:
-    """Report that no line is good; `rejects` reads them again, to say which."""
+    """Report all lines as bad; `rejects` reads the bundle again to record them."""
     sizes = [len(line) for line in salvaged(data)]
     findings.add(
         task.ordinal,

@@ -1,7 +1,7 @@
-"""A wave: days that are verified in one Spark job, and what was found of each.
+"""A wave: days that are verified in one Spark job, and the results for each day.
 
-**Invariant:** a bundle's ordinal grows with its age within its day, so the earliest copy of a row
-has the smallest position; groups of bundles hold about equally many bytes.
+**Invariant:** within a day, an earlier bundle has a smaller ordinal, so the earliest copy of a row
+has the smallest position.  Groups of bundles have about equal sizes.
 
 Pure.
 """
@@ -28,13 +28,13 @@ GROUPS_PER_CORE = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagingPaths:
-    """Where the objects of a run go that it writes itself."""
+    """The names of the objects that a run writes to staging."""
 
     staging: str
     run_id: str
 
     def of(self, day: TableDay, name: str) -> tuple[str, str]:
-        """Return bucket and object for something of a day."""
+        """Return bucket and name for an object of a day."""
         bucket, prefix = split_url(self.staging)
         table = day.table.name
         folder = f"{table.dataset}.{table.table}/{day.date:%Y%m%d}/{self.run_id}"
@@ -42,23 +42,23 @@ class StagingPaths:
 
 
 def refused_id(job: str, run_id: str) -> str:
-    """Name what stands for the refusal of a day in place of a load job, for this run alone."""
+    """Return the JobID in ledger and rejects for a day that this run refuses to load."""
     return f"{job}-refused-{run_id}"
 
 
 @dataclass(slots=True, kw_only=True)
 class Verified:
-    """A day that was verified; the numbers are those of the ledger.
+    """A verified day, with the numbers for its ledger row.
 
     Attributes:
-        day: as planned.
-        uris: that hold exactly its good rows, once each.
-        staged: bucket and name of the objects that were written for it.
-        rewritten: how many of those are copies of bundles.
-        rejects: URIs of the objects that hold its bad rows as NDJSON, in columns of the rejects; of
-            a day that is refused `SAMPLE_ROWS` of them.
-        job: id of the load job, if nobody else takes that number and BigQuery wants no other try.
-        error: why it cannot be loaded; else empty.
+        day: the day as planned.
+        uris: the objects that contain exactly its good rows, each once.
+        staged: bucket and name of the objects written to staging for it.
+        rewritten: how many of these are copies of bundles.
+        rejects: the URIs of the objects with its bad rows as NDJSON, in the columns of the rejects;
+            for a refused day, with `SAMPLE_ROWS` of them.
+        job: the expected id of the load job; another loader or a retry may change its number.
+        error: why the day cannot be loaded; else empty.
     """
 
     day: TableDay
@@ -77,27 +77,27 @@ class Verified:
 
     @property
     def good(self) -> int:
-        """Rows that a load must write."""
+        """The number of rows that a load must write."""
         return self.rows - self.rejected - self.repeated
 
     @property
     def bad_fraction(self) -> float:
-        """How much of what was read is bad."""
+        """The fraction of rows that are bad."""
         return self.rejected / max(1, self.rows)
 
     def is_loadable(self, max_bad: float) -> bool:
-        """Say whether its partition can be replaced; a larger part of bad rows forbids it."""
+        """Return whether the day can be loaded, with at most this fraction of bad rows."""
         return not self.error and self.bad_fraction <= max_bad
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wave:
-    """Days, and their bundles in one numbering.
+    """Days and all their bundles, numbered by ordinals.
 
     Attributes:
-        days: in the order given.
-        tasks: one for each bundle; its place is its ordinal.
-        tables: columns that tasks refer to.
+        days: the days, in the order given.
+        tasks: one for each bundle; the index is its ordinal.
+        tables: the columns of each table, to which tasks refer by index.
         staging: the names of the objects that the run writes.
     """
 
@@ -115,13 +115,13 @@ class Wave:
         staging: StagingPaths,
         job_of: Callable[[TableDay], str] = lambda _: "",
     ) -> Wave:
-        """Number the bundles of some days.
+        """Make a wave of days and number their bundles.
 
         Args:
-            days: to verify.
-            fields: columns of each table.
+            days: the days to verify.
+            fields: the columns of each table.
             staging: the names of the objects that the run writes.
-            job_of: names the load job of a day.
+            job_of: returns the expected id of a day's load job.
         """
         names = sorted({str(day.table.name) for day in days})
         verdicts = [Verified(day=day, job=job_of(day)) for day in days]
@@ -146,7 +146,7 @@ class Wave:
         return cls(days=verdicts, tasks=tasks, tables=tables, staging=staging, owners=owners)
 
     def groups(self, cores: int) -> list[list[Task]]:
-        """Deal the bundles out, the largest first, each to the group with the fewest bytes."""
+        """Distribute the bundles: the largest first, each to the group with the fewest bytes."""
         total = sum(task.size_bytes for task in self.tasks)
         wanted = max(GROUPS_PER_CORE * cores, total // GROUP_BYTES)
         heap = [(0, number) for number in range(min(len(self.tasks), wanted))]
@@ -158,11 +158,11 @@ class Wave:
         return groups
 
     def copy_name(self, ordinal: int) -> tuple[str, str]:
-        """Name the copy of a bundle: bucket and object."""
+        """Return bucket and name for the copy of a bundle."""
         name = self.tasks[ordinal].name.rpartition("/")[2]
         return self.staging.of(self.owners[ordinal].day, f"{ordinal:06}-{name}")
 
     def rejects_name(self, ordinal: int) -> tuple[str, str]:
-        """Name the object that holds the bad rows of a bundle: bucket and object."""
+        """Return bucket and name for the object with the bad rows of a bundle."""
         name = self.tasks[ordinal].name.rpartition("/")[2]
         return self.staging.of(self.owners[ordinal].day, f"rejects-{ordinal:06}-{name}")
