@@ -1,4 +1,4 @@
-"""Which paths may have something: files closed, renamed in or met below some directories."""
+"""Watch directories: report the paths of files that were closed, renamed in, or found by scans."""
 
 from jostler.watchdir.arrivals import Arrival, Arrivals, Counts, How, Pace, ScanReason
 from jostler.watchdir.opening import Watch, WatchError, open_arrivals, scan_once

@@ -1,8 +1,8 @@
-"""The words of watching: what an arrival is, why a scan runs, what a watcher promises.
+"""The interface of a watcher: arrivals, reasons of scans, counts.
 
-**Invariant:** an arrival says *where* something may be, never what it holds or how old it is; a
-path may be reported twice, and is reported at least once after its last change.  Nothing here
-touches the disk, the clock or a thread.
+**Invariant:** an arrival is only a path; it says nothing about the file's content or age.  A path
+may be reported several times, and is reported at least once after the file's last change.  Nothing
+here uses disk, clock or threads.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class How(StrEnum):
-    """How much is known about a file that was found."""
+    """How a file was found."""
 
     EVENT = "event"
     """It was closed after writing, or renamed in."""
     SCAN = "scan"
-    """It was merely met, and may still be open for writing."""
+    """A scan found it; it may still be open for writing."""
 
 
 class Arrival(NamedTuple):
@@ -36,12 +36,12 @@ class Arrival(NamedTuple):
 
 
 class ScanReason(StrEnum):
-    """Why the whole tree is read."""
+    """Why the whole tree is scanned."""
 
     START = "start"
-    """Nothing is known yet."""
+    """The watcher has just started."""
     APPEARED = "appeared"
-    """A root that did not exist is there."""
+    """A root that did not exist was created."""
     OVERFLOW = "overflow"
     """The kernel dropped events."""
     LOST_WATCH = "lost_watch"
@@ -51,9 +51,9 @@ class ScanReason(StrEnum):
     UNWATCHED = "unwatched"
     """Part of the tree gives no events, so scans take their place."""
     PERIODIC = "periodic"
-    """The caller's regular look for what was missed."""
+    """The caller's regular scan for files whose events were missed."""
     SETTLING = "settling"
-    """The caller waits for files that were too young when they were met."""
+    """The caller waits for files that were too young when a scan found them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +61,11 @@ class Pace:
     """How often a watcher looks, and how much it keeps.
 
     Attributes:
-        buffer_limit: paths held at most; about 250 bytes each.
-        scan_every_s: pause between scans where events cannot be relied on.
-        look_every_s: pause between looks at the roots themselves.
-        hint_after_s: a file created and not closed for so long is reported as merely met.
+        buffer_limit: the maximum number of buffered paths; each takes about 250 bytes.
+        scan_every_s: the pause between scans where events are not reliable.
+        look_every_s: the pause between checks of the roots themselves.
+        hint_after_s: a file that was created and not closed for so long is reported as if a scan
+            had found it.
     """
 
     buffer_limit: int = 20_000
@@ -75,23 +76,23 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What a watcher has seen since it was opened; `watches` and `unwatched` are of now.
+    """A watcher's counts since it was opened; `watches` and `unwatched` are current values.
 
     Attributes:
-        events: wanted files reported by the system as closed or renamed in.
-        dropped: of these, those that found the buffer full and were left to a scan.
-        closed: by root, wanted files that were closed or renamed in, each time but for those that
-            were in line already.
-        unheld: by root, those of `closed` that found the buffer full: a scan will meet them.
-        found: wanted files met by scans, of everything or of a new directory.
-        overflows: times that the kernel's queue ran over.
-        lost: roots that went away, and watchers that died.
+        events: wanted files that the system reported as closed or renamed in.
+        dropped: those of `events` that were left to a scan because the buffer was full.
+        closed: by root, how often wanted files were closed or renamed in, without repetitions
+            while the path was buffered.
+        unheld: by root, those of `closed` that were left to a scan because the buffer was full.
+        found: wanted files found by scans, of everything or of a new directory.
+        overflows: how often the kernel's queue overflowed.
+        lost: roots that disappeared, and watchers that died.
         scans: scans of everything begun, by reason.
-        ignored: files closed or renamed in that nobody wants, by root and reason: `extension`, or
-            `not-regular` for links, pipes and the like.  Hidden names are not counted: under
-            those, services write what they are about to rename.
-        watches: directories watched.
-        unwatched: directories that gave no watch, or could not be read, in the last scan.
+        ignored: unwanted files that were closed or renamed in, by root and reason: `extension`, or
+            `not-regular` for links, pipes and the like.  Hidden names are not counted, because
+            services use them for files that they will rename.
+        watches: the number of watched directories.
+        unwatched: directories that could not be watched or read in the last scan.
     """
 
     events: int
@@ -108,9 +109,9 @@ class Counts:
 
 
 class Arrivals(Protocol):
-    """The files that may have arrived below some roots.
+    """A source of arrivals: the files that may have arrived below some roots.
 
-    One thread owns it; only `wake` may be called from elsewhere.
+    One thread owns it; other threads may only call `wake`.
     """
 
     @property
@@ -125,7 +126,7 @@ class Arrivals(Protocol):
 
     @property
     def counts(self) -> Counts:
-        """What was seen so far."""
+        """The counts so far."""
         ...
 
     @property
@@ -139,17 +140,17 @@ class Arrivals(Protocol):
         ...
 
     def wait(self, timeout_s: float) -> None:
-        """Return when something may be there, when `wake` was called, or after `timeout_s`.
+        """Return when `take` may have arrivals, when `wake` was called, or after `timeout_s`.
 
-        What is already buffered, or a scan that is not over, counts as something: a caller that
-        will not take it uses `pause`.
+        It returns at once while paths are buffered or a scan runs; a caller that does not want to
+        take them yet uses `pause`.
         """
         ...
 
     def pause(self, timeout_s: float) -> None:
         """Return when `wake` was called or after `timeout_s`, whatever arrives meanwhile.
 
-        The kernel's queue is read all the while, so it does not run over.
+        The kernel's queue is read meanwhile, so that it does not overflow.
         """
         ...
 
@@ -158,23 +159,23 @@ class Arrivals(Protocol):
         ...
 
     def take(self, most: int) -> list[Arrival]:
-        """Hand over at most `most`: events first, then what the running scan meets next.
+        """Return at most `most` arrivals: first those of events, then those of the running scan.
 
-        The kernel's queue is read first, even when `most` is 0.  An empty list while `scanning`
-        means only that the scan has not met a wanted file yet.
+        The kernel's queue is read first, even if `most` is 0.  An empty list while `scanning` means
+        only that the scan has not found a wanted file yet.
         """
         ...
 
     def scan(self, reason: ScanReason) -> None:
-        """Ask for a scan of everything.
+        """Request a scan of everything.
 
-        One asked for while another runs is run after it; any number asked for before it begins
-        are one, under the first one's reason.
+        If a scan runs, the requested one follows it.  Several requests before a scan begins are
+        served by one scan, with the reason of the first request.
         """
         ...
 
     def close(self) -> None:
-        """Let go of watches, files and threads; harmless when repeated."""
+        """Release watches, files and threads; may be called again."""
         ...
 
     def __enter__(self) -> Self: ...

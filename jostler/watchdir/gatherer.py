@@ -1,7 +1,7 @@
-"""What every watcher does: hold what arrived, scan, wait and be woken.
+"""The common part of all watchers: buffer arrivals, scan, wait, wake.
 
-**Invariant:** whatever an event source may lose is covered by a scan that begins after the loss.
-A subclass adds a source of events; `ScanArrivals` has none, and always works.
+**Invariant:** each event that a source may have lost is covered by a scan that begins after the
+loss.  A subclass adds a source of events; `ScanArrivals` has none and works on every system.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from jostler.watchdir.walk import Wanted
 
 PAUSE_S = 0.05
-"""How often `pause` reads the kernel's queue: 16,384 events in that time do not run it over."""
+"""How often `pause` reads the kernel's queue, which holds 16,384 events by default (inotify(7))."""
 
 
 class Gatherer(ABC):
     """The part of `Arrivals` that does not depend on where events come from.
 
     Attributes:
-        source: where events come from, in a word of `-watch`.
-        _held: what `close` closes.
+        source: where events come from, as a value of `-watch`.
+        _held: the resources that `close` releases.
     """
 
     source = "scan"
@@ -71,14 +71,14 @@ class Gatherer(ABC):
 
     @abstractmethod
     def _gather(self) -> None:
-        """Take in what the source of events has now, without waiting."""
+        """Read all events that the source has now, without waiting."""
 
     @abstractmethod
     def _look(self) -> None:
-        """Look at the roots; called every `look_every_s`."""
+        """Check the roots; called every `look_every_s`."""
 
     def _enter(self, path: str) -> bool:
-        """Watch a directory that is about to be read; False when there is none."""
+        """Watch a directory before it is read; return False if it is gone."""
         del path
         return True
 
@@ -98,7 +98,7 @@ class Gatherer(ABC):
 
     @property
     def counts(self) -> Counts:
-        """What was seen so far."""
+        """The counts so far."""
         return Counts(
             events=self._events,
             dropped=self._dropped,
@@ -114,7 +114,7 @@ class Gatherer(ABC):
         )
 
     def wait(self, timeout_s: float) -> None:
-        """Return when something may be there, when `wake` was called, or after `timeout_s`."""
+        """Return when `take` may have arrivals, when `wake` was called, or after `timeout_s`."""
         deadline_s = time.monotonic() + timeout_s
         while True:
             now_s = self._turn()
@@ -139,12 +139,12 @@ class Gatherer(ABC):
         self._waker.ring()
 
     def take(self, most: int) -> list[Arrival]:
-        """Hand over at most `most`: events first, then what the running scan meets next."""
+        """Return at most `most` arrivals: first those of events, then those of the running scan."""
         self._turn()
         taken: list[Arrival] = []
         while self._inbox and len(taken) < most:
             arrival = self._inbox.pop()
-            if self._is_file(arrival.path):  # an event does not say; readdir does
+            if self._is_file(arrival.path):  # unlike readdir, an event does not give the type
                 taken.append(arrival)
         if len(taken) < most:
             met = self._scans.take(most - len(taken))
@@ -153,11 +153,11 @@ class Gatherer(ABC):
         return taken
 
     def scan(self, reason: ScanReason) -> None:
-        """Ask for a scan of everything, to begin after this call."""
+        """Request a scan of everything that begins after this call."""
         self._scans.ask(reason)
 
     def close(self) -> None:
-        """Let go of watches, files and threads; harmless when repeated."""
+        """Release watches, files and threads; may be called again."""
         self._scans.close()
         self._held.close()
 
@@ -168,7 +168,7 @@ class Gatherer(ABC):
         self.close()
 
     def _turn(self) -> float:
-        """Do what is due now and tell the time."""
+        """Do what is due now; return the current time."""
         now_s = time.monotonic()
         if now_s >= self._look_s:
             self._look_s = now_s + self._pace.look_every_s
@@ -183,13 +183,13 @@ class Gatherer(ABC):
         return self._scans.next_s(self._pace.scan_every_s)
 
     def _due_s(self) -> float:
-        """Tell when `_turn` has something to do that no descriptor tells."""
+        """Return when `_turn` has work that no readable descriptor announces."""
         hint_s = self._inbox.hint_due_s()
         scan_s = self._scan_s() if self.degraded else math.inf
         return min(self._look_s, scan_s, math.inf if hint_s is None else hint_s)
 
     def _take_closed(self, path: str) -> None:
-        """Hold a file that was closed or renamed in, and count it, now: it may not be read soon."""
+        """Buffer and count a file that was closed or renamed in; it may be read much later."""
         self._events += 1
         root = self._roots.of(path)
         if not self._inbox.is_closed(path):
@@ -199,13 +199,13 @@ class Gatherer(ABC):
             self._fit(fits=False)
 
     def _fit(self, *, fits: bool) -> None:
-        """Leave to a scan what the buffer had no room for."""
+        """Request a scan if the buffer had no room."""
         if not fits:
             self._dropped += 1
             self.scan(ScanReason.BACKLOG)
 
     def _take_in(self, top: str) -> None:
-        """Watch and read a directory that is new, and all below it, at once."""
+        """Watch and read a new directory and everything below it, at once."""
         for path in walk(top, self._wanted, enter=self._enter, failed=self._not_read):
             if path is not None:
                 self._found += 1
@@ -215,17 +215,17 @@ class Gatherer(ABC):
         try:
             regular = stat.S_ISREG(lstat(path).st_mode)
         except OSError:
-            return False  # gone again, or out of reach until a scan can read its directory
+            return False  # it is gone, or its directory cannot be read until a later scan
         if not regular:
             self._ignore(path, "not-regular")
         return regular
 
     def _ignore(self, path: str, reason: str) -> None:
-        """Count a file that was announced and that nobody wants."""
+        """Count an event of an unwanted file."""
         self._ignored[self._roots.of(path), reason] += 1
 
     def _read_everything(self) -> Generator[str | None]:
-        """Walk all roots: a scan.  Watches that are missing are added on the way."""
+        """Walk all roots for a scan, and add missing watches on the way."""
         self._failing = 0
         for root in self._roots.paths:
             yield from walk(
@@ -241,14 +241,14 @@ class Gatherer(ABC):
         self._uncovered("directory.unread", path, error)
 
     def _uncovered(self, event: str, path: str, error: OSError) -> None:
-        """Count a directory that events or this scan do not cover."""
+        """Count a directory that could not be watched, or not be read by this scan."""
         self._failing += 1
-        self._unwatched = max(self._unwatched, self._failing)  # the running scan knows a part
+        self._unwatched = max(self._unwatched, self._failing)  # the scan has seen only a part
         self._notices.warning(event, path=path, error=str(error), next="scans")
 
 
 class ScanArrivals(Gatherer):
-    """Arrivals without events.
+    """Arrivals found only by scans.
 
     Args:
         why: why there are no events, in words.
@@ -265,10 +265,10 @@ class ScanArrivals(Gatherer):
         return self._why
 
     def _gather(self) -> None:
-        """There is no source."""
+        """Do nothing: there are no events."""
 
     def _look(self) -> None:
-        """A root that comes or goes is simply read, or not, by the next scan."""
+        """Do nothing: the next scan reads the roots that exist then."""
 
 
 def _whole_ms(seconds: float) -> int:

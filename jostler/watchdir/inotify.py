@@ -1,8 +1,9 @@
-"""Arrivals told by the Linux kernel.
+"""Arrivals by inotify, the Linux kernel's file events.
 
 **Invariant:** every directory below a root is watched, or counted as unwatched and scanned often.
-A new one is watched and then read; an overflow, a root that was away and a full buffer are each
-followed by a scan.  No file is opened, and no thread is started.
+A new directory is first watched and then read, so that no file in it is missed.  A scan follows an
+overflow of the kernel's queue, the return of a root, and a full buffer.  No file is opened and no
+thread is started.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from jostler.watchdir.arrivals import Pace
     from jostler.watchdir.walk import Wanted
 
-# Plain integers: `&` on an IntEnum makes a new one, at ten times the price, for every event.
+# Plain integers: `&` on an IntEnum creates a new member for every event and is ten times slower.
 ARRIVED = int(flags.CLOSE_WRITE | flags.MOVED_TO)
 CREATED = int(flags.CREATE)
 MOVED_FROM = int(flags.MOVED_FROM)
@@ -48,22 +49,22 @@ MASK = (
 
 
 class Kernel(Protocol):
-    """An inotify instance, as `inotify_simple.INotify` is one."""
+    """An inotify instance; `inotify_simple.INotify` is the real one."""
 
     def fileno(self) -> int:
-        """Give the descriptor, readable when there are events."""
+        """Return the descriptor; it is readable when there are events."""
         ...
 
     def add_watch(self, path: str, mask: int) -> int:
-        """Watch a directory and give the watch's number, the same for the same inode."""
+        """Watch a directory; return the watch's number, which is the same for the same inode."""
         ...
 
     def rm_watch(self, wd: int) -> None:
-        """End a watch; its IGNORED event still follows."""
+        """End a watch; the kernel still sends its IGNORED event."""
         ...
 
     def read(self, timeout: int) -> list[Event]:
-        """Give the events in the queue, waiting at most `timeout` milliseconds for one."""
+        """Return the events in the queue; wait at most `timeout` milliseconds for the first."""
         ...
 
     def close(self) -> None:
@@ -88,16 +89,16 @@ class Watches:
         return len(self.paths)
 
     def add(self, path: str, *, follow: bool) -> None:
-        """Watch a directory; harmless when it is watched.
+        """Watch a directory; do nothing if it is already watched.
 
         Raises:
-            OSError: what inotify_add_watch(2) says.
+            OSError: inotify_add_watch(2) fails.
         """
         mask = MASK if follow else MASK | flags.DONT_FOLLOW
         watch = self._inotify.add_watch(path, mask)
         if self._watches.get(path) == watch:
             return
-        self._drop(path)  # another directory stood there
+        self._drop(path)  # an earlier directory of this path had another watch
         moved_from = self.paths.get(watch)
         if moved_from is not None:
             self._unlist(moved_from)
@@ -106,14 +107,14 @@ class Watches:
         self._below.setdefault(os.path.dirname(path), set()).add(path)  # noqa: PTH120 - text
 
     def forget(self, watch: int) -> str | None:
-        """Strike out a watch that the kernel removed; tell its path unless we removed it."""
+        """Forget a watch that the kernel removed; return its path, or None if we removed it."""
         path = self.paths.get(watch)
         if path is not None:
             self._unlist(path)
         return path
 
     def remove(self, path: str) -> None:
-        """Watch neither `path` nor anything below it."""
+        """End the watches of `path` and of everything below it."""
         doomed = [path]
         while doomed:
             path = doomed.pop()
@@ -124,7 +125,7 @@ class Watches:
         watch = self._watches.get(path)
         if watch is not None:
             self._unlist(path)
-            with suppress(OSError):  # EINVAL: it went with its directory
+            with suppress(OSError):  # EINVAL: the kernel removed it with its directory
                 self._inotify.rm_watch(watch)
 
     def _unlist(self, path: str) -> None:
@@ -136,7 +137,7 @@ class Watches:
 
 
 class InotifyArrivals(Gatherer):
-    """Arrivals by one inotify instance, which it owns and closes, over all roots."""
+    """Arrivals by one inotify instance for all roots; it owns and closes the instance."""
 
     source = "inotify"
 
@@ -163,7 +164,7 @@ class InotifyArrivals(Gatherer):
         return len(self._watched)
 
     def _watch_everything(self) -> None:
-        """Watch all directories now, so that what comes during the first scan is an event."""
+        """Watch all directories now, so that arrivals during the first scan give events."""
         for root in self._roots.paths:
             for _ in walk(
                 root,
@@ -200,10 +201,10 @@ class InotifyArrivals(Gatherer):
             path = f"{self._watched.paths[watch]}/{name}"
             if mask & MOVED_FROM:
                 self._watched.remove(path)
-            self._take_in(path)  # after MOVED_FROM too: something else may stand there already
+            self._take_in(path)  # after MOVED_FROM too: another directory may have the path now
 
     def _on_self(self, watch: int, mask: int) -> None:
-        """Answer for a watched directory that was moved, removed or unmounted."""
+        """Handle the move, removal or unmount of a watched directory."""
         path = self._watched.paths.get(watch)
         if path in self._roots.paths:
             self._look_s = time.monotonic()
@@ -211,9 +212,9 @@ class InotifyArrivals(Gatherer):
             return
         self._watched.forget(watch)
         if path in self._roots.paths:
-            self._roots.doubt(path)  # its successor may have the same inode number
+            self._roots.doubt(path)  # a new directory there may get the same inode number
         else:
-            self._take_in(path)  # an unmount uncovers the directory below
+            self._take_in(path)  # an unmount makes the directory below it visible again
 
     def _look(self) -> None:
         changes = self._roots.changes()
@@ -234,5 +235,5 @@ class InotifyArrivals(Gatherer):
             if exc.errno in GONE:
                 return False
             self._uncovered("watch.degraded", path, exc)
-            return exc.errno != errno.EACCES  # which says that it cannot be read either
+            return exc.errno != errno.EACCES  # without permission it cannot be read either
         return True

@@ -1,8 +1,8 @@
-"""Arrivals told by the watchdog library, where there is no inotify of our own.
+"""Arrivals by the watchdog library, where inotify cannot be used directly.
 
-**Invariant:** its events only make arrivals quicker; scans every few seconds make them certain,
-for it tells nobody of an overflow or of a directory it could not watch.  What its threads report
-is only queued here, and read by the thread that owns the watcher.
+**Invariant:** scans every few seconds find all files; watchdog's events only report them sooner,
+because the library reports neither an overflow nor a directory that it could not watch.  Its
+threads only put reports into a queue; the thread that owns the watcher reads them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from jostler.watchdir.arrivals import Pace
     from jostler.watchdir.walk import Wanted
 
-# FileClosedEvent alone would take renames out of the kernel's mask as well.
+# With FileClosedEvent alone, the library would also remove renames from the kernel's event mask.
 EVENTS: list[type[FileSystemEvent]] = [
     DirCreatedEvent,
     DirMovedEvent,
@@ -46,7 +46,7 @@ JOIN_S = 5.0
 
 
 class Report(NamedTuple):
-    """What a thread of the library says: a file, or with `how` None a directory that is new."""
+    """A report of one of the library's threads: a file, or a new directory if `how` is None."""
 
     path: str
     how: How | None
@@ -62,7 +62,7 @@ class Reports:
         self.bell = Waker()
 
     def put(self, path: str, how: How | None) -> None:
-        """Queue a report, or note that there was no room."""
+        """Queue a report, or record that there was no room."""
         if len(self._queue) < self._limit:
             self._queue.append(Report(path, how))
         else:
@@ -70,19 +70,19 @@ class Reports:
         self.bell.ring()
 
     def miss(self) -> None:
-        """Note that something was not reported."""
+        """Record that an event was lost."""
         self._missed = True
         self.bell.ring()
 
     def take(self) -> tuple[list[Report], bool]:
-        """Empty the queue; tell also whether anything was missed since the last time."""
+        """Empty the queue; also return whether an event was lost since the last call."""
         self.bell.hush()
         missed, self._missed = self._missed, False
         return [self._queue.popleft() for _ in range(len(self._queue))], missed
 
 
 class _Handler(FileSystemEventHandler):
-    """Queues what happens below one root, under the root's name as it was given."""
+    """Queues the events below one root, with paths below the root as it was given."""
 
     def __init__(self, root: str, wanted: Wanted, reports: Reports) -> None:
         self._root = root
@@ -91,10 +91,10 @@ class _Handler(FileSystemEventHandler):
         self._reports = reports
 
     def dispatch(self, event: FileSystemEvent) -> None:
-        """Queue one event; an exception here would silence the library for ever."""
+        """Queue one event; an exception here would end the library's thread for good."""
         try:
             self._report(event)
-        except Exception:  # noqa: BLE001 - see above; a scan makes up for the event
+        except Exception:  # noqa: BLE001 - see above; a scan covers the event
             self._reports.miss()
 
     def _report(self, event: FileSystemEvent) -> None:
@@ -105,12 +105,12 @@ class _Handler(FileSystemEventHandler):
         if event.is_directory:
             self._reports.put(f"{self._root}/{below}", None)
         elif self._wanted.file(os.path.basename(path)):  # noqa: PTH119 - paths are text here
-            # A creation may be a rename from elsewhere, but also a file just being written.
+            # A creation may be a rename from elsewhere, or a file that is still being written.
             how = How.SCAN if isinstance(event, FileCreatedEvent) else How.EVENT
             self._reports.put(f"{self._root}/{below}", how)
 
     def _below(self, path: str) -> str | None:
-        """Tell where below the root a path lies; some systems report it without symbolic links."""
+        """Return a path's part below the root; some systems report paths with links resolved."""
         for root in (self._root, self._real):
             if path.startswith(f"{root}/"):
                 return path.removeprefix(f"{root}/")
@@ -122,7 +122,7 @@ class WatchdogArrivals(Gatherer):
 
     Args:
         why: why inotify is not used, in words.
-        observer: makes an observer; each is used once, a dead one is replaced.
+        observer: creates an observer; each is used once, and a dead one is replaced.
     """
 
     source = "watchdog"

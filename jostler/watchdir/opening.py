@@ -1,8 +1,8 @@
-"""Choosing how to watch.
+"""Choose and open a watcher.
 
-**Invariant:** with `auto` a watcher is always returned; the worst of them scans.  Anything less
-than inotify is logged and said by `degraded`.  A watcher that was asked for by name is never
-silently replaced by another.
+**Invariant:** with `auto` a watcher is always returned, if need be one that only scans.  Anything
+else than inotify is logged and described by `degraded`.  A watcher that was requested by name is
+never replaced by another.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 
 class Watch(StrEnum):
-    """How arrivals are learned of, as `-watch` says it."""
+    """How arrivals are found: the values of `-watch`."""
 
     AUTO = "auto"
-    """inotify; where there is none watchdog; where that fails scans."""
+    """inotify; if it is not available, watchdog; if that fails, scans."""
     INOTIFY = "inotify"
-    """The Linux kernel's events."""
+    """The Linux kernel's file events."""
     WATCHDOG = "watchdog"
-    """The watchdog library: its native observer, or on a network file system its polling one."""
+    """The watchdog library: its native observer, or its polling one on a network file system."""
     SCAN = "scan"
     """Scans every few seconds, and no events."""
 
 
 class WatchError(Exception):
-    """The watcher that was asked for cannot be had here."""
+    """The requested watcher does not work on this system."""
 
 
 def open_arrivals(
@@ -51,17 +51,17 @@ def open_arrivals(
 ) -> Arrivals:
     """Watch all files below `roots` whose names end with one of `extensions`.
 
-    When it returns, everything that exists is watched and a scan is asked for: what comes from now
-    on is an event, what is there already is met by the scan.
+    When it returns, all existing directories are watched and a scan is requested: later files give
+    events, and the scan finds earlier ones.
 
     Args:
-        roots: directories, which need not exist yet; one below another is covered by it.
-        extensions: such as `(".json",)`.
+        roots: directories, which need not exist yet; a root below another one is redundant.
+        extensions: the wanted extensions, such as `(".json",)`.
         pace: how often to look, how much to keep.
         watch: where events come from.
 
     Raises:
-        WatchError: inotify or watchdog was asked for and cannot be had.
+        WatchError: inotify or watchdog was requested and does not work here.
     """
     wanted = Wanted(extensions)
     paths = distinct(roots, wanted)
@@ -88,7 +88,7 @@ def _open(watch: Watch, paths: tuple[str, ...], wanted: Wanted, pace: Pace) -> A
 def _best(paths: tuple[str, ...], wanted: Wanted, pace: Pace) -> Arrivals:
     try:
         return _by_inotify(paths, wanted, pace)
-    except OSError as exc:  # watchdog would ask for the same instances
+    except OSError as exc:  # watchdog would fail too, as it needs the same inotify instances
         return ScanArrivals(paths, wanted, pace, f"no inotify: {exc}")
     except ImportError as exc:
         why = f"no inotify: {exc}"
@@ -99,7 +99,7 @@ def _best(paths: tuple[str, ...], wanted: Wanted, pace: Pace) -> Arrivals:
 
 
 def _by_inotify(paths: tuple[str, ...], wanted: Wanted, pace: Pace) -> Arrivals:
-    # Imported here: neither can be on other systems than Linux.
+    # Imported here, because both work only on Linux.
     from inotify_simple import INotify  # noqa: PLC0415
 
     from jostler.watchdir.inotify import InotifyArrivals  # noqa: PLC0415
@@ -113,21 +113,21 @@ def _by_inotify(paths: tuple[str, ...], wanted: Wanted, pace: Pace) -> Arrivals:
 
 
 def scan_once(roots: Sequence[str | Path], *, extensions: tuple[str, ...]) -> Arrivals:
-    """Meet all files below `roots` once: no events, one scan, then only what `scan` asks for."""
+    """Find all files below `roots` by one scan, without events; more scans only by `scan`."""
     wanted = Wanted(extensions)
     never = Pace(scan_every_s=float("inf"))
     return ScanArrivals(distinct(roots, wanted), wanted, never, "one scan was asked for")
 
 
 def _by_watchdog(paths: tuple[str, ...], wanted: Wanted, pace: Pace, why: str) -> Arrivals:
-    # Imported here: it is not needed, and costs threads and memory, where there is inotify.
+    # Imported here, because it takes threads and memory and is not needed where inotify works.
     from jostler.watchdir.observed import WatchdogArrivals  # noqa: PLC0415
 
     return WatchdogArrivals(paths, wanted, pace, why=why, observer=_observer(paths, pace))
 
 
 def _observer(paths: tuple[str, ...], pace: Pace) -> Callable[[], BaseObserver]:
-    """Choose watchdog's observer: a network file system tells of no change made elsewhere."""
+    """Choose watchdog's observer: network file systems give no events for changes elsewhere."""
     from watchdog.observers import Observer  # noqa: PLC0415 - as above
     from watchdog.observers.polling import PollingObserver  # noqa: PLC0415 - as above
 

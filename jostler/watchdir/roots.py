@@ -1,8 +1,8 @@
-"""The directories below which everything happens: the same ones still?  Do they give events?
+"""The watched roots: detect that one was replaced, and whether its file system gives events.
 
-**Invariant:** a root is known by device and inode, so one that was removed, moved, replaced or
-mounted over is noticed although none of that need give an event.  A file system whose type cannot
-be found out counts as local.
+**Invariant:** a root is identified by device and inode.  So a root that was removed, moved,
+replaced or mounted over is noticed even without an event.  A file system of unknown type counts as
+local.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NOBODY: Identity = (-1, -1)
 
 
 def distinct(roots: Sequence[str | Path], wanted: Wanted) -> tuple[str, ...]:
-    """Make roots absolute and leave out those that another one covers."""
+    """Make roots absolute, and leave out those that lie below another one."""
     paths = list(dict.fromkeys(os.path.abspath(root) for root in roots))  # noqa: PTH100 - links stay
     return tuple(p for p in paths if not any(_covers(other, p, wanted) for other in paths))
 
@@ -33,13 +33,13 @@ def _covers(other: str, path: str, wanted: Wanted) -> bool:
 
 
 class Change(NamedTuple):
-    """What became of a root between two looks.
+    """The change of a root between two checks.
 
     Attributes:
         path: the root.
-        was: a directory stood there at the last look.
-        now: one stands there now, and it is another.
-        again: one has stood there at any earlier look.
+        was: whether a directory existed there at the last check.
+        now: whether another directory exists there now.
+        again: whether a directory existed there at any earlier check.
     """
 
     path: str
@@ -49,7 +49,7 @@ class Change(NamedTuple):
 
 
 class Roots:
-    """The roots and what stood there at the last look."""
+    """The roots and the identities of their directories at the last check."""
 
     def __init__(self, paths: tuple[str, ...]) -> None:
         self.paths = paths
@@ -57,7 +57,7 @@ class Roots:
         self._seen: set[str] = set()
 
     def changes(self) -> list[Change]:
-        """List what is no longer as it was at the last look."""
+        """List the roots that changed since the last check."""
         changes = []
         for path in self.paths:
             was, now = self._known.get(path), _identity(path)
@@ -75,15 +75,18 @@ class Roots:
             self._seen.add(path)
 
     def of(self, path: str) -> str:
-        """Return the root that a path lies below, or is; empty if none."""
+        """Return the root that a path is or lies below; empty if there is none."""
         return next((r for r in self.paths if path == r or path.startswith(f"{r}/")), "")
 
     def exists(self, path: str) -> bool:
-        """Say whether a directory stood there at the last look."""
+        """Return whether a directory existed there at the last check."""
         return path in self._known
 
     def doubt(self, path: str) -> None:
-        """Have the next look list this root: its successor may be given the same inode number."""
+        """Report this root as changed at the next check, even if its inode number is the same.
+
+        A file system may give the number of a removed directory to the next one.
+        """
         if path in self._known:
             self._known[path] = NOBODY
 
@@ -104,7 +107,7 @@ _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
 def network_mounts(roots: Sequence[str]) -> dict[str, str]:
-    """Map each root that lies on, or holds, a network file system to that system's type."""
+    """Map each root on a network file system, or with one below it, to that system's type."""
     try:
         mountinfo = Path("/proc/self/mountinfo").read_bytes()
     except OSError:
@@ -115,7 +118,7 @@ def network_mounts(roots: Sequence[str]) -> dict[str, str]:
 
 
 def parse(mountinfo: bytes) -> dict[str, str]:
-    """Map each mount point to the type of what is mounted there last (proc(5))."""
+    """Map each mount point to the type of the file system mounted there last (proc(5))."""
     mounts = {}
     for line in mountinfo.splitlines():
         before, dash, after = line.partition(b" - ")
@@ -127,7 +130,7 @@ def parse(mountinfo: bytes) -> dict[str, str]:
 
 
 def remote_type(mounts: dict[str, str], path: str) -> str:
-    """Name the network file system that `path` lies on or that lies below it; else empty."""
+    """Return the type of the network file system that `path` is on, or that is below it."""
     on = max((point for point in mounts if _within(path, point)), key=len, default="")
     below = sorted(point for point in mounts if _within(point, path))
     kinds = (mounts[point] for point in (on, *below) if point)

@@ -1,7 +1,7 @@
-"""Scans of everything, one at a time and one in wait.
+"""Scans of everything: at most one runs, and at most one is requested.
 
-**Invariant:** after `ask` there is always a scan that begins later than the call; a request is
-neither lost nor stacked.  A scan is read only as far as somebody takes from it.
+**Invariant:** for every call of `ask`, a scan begins after the call; several calls before it begins
+share it.  A scan advances only when `take` is called.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from jostler.watchdir.arrivals import ScanReason
 
 REST = 10
-"""A scan that repeats rests for at least so many times the time that the last one took."""
+"""The pause before a repeated scan, at least, as a multiple of the last scan's duration."""
 
 
 class Scans:
-    """The running scan and the one asked for.
+    """The running scan and the requested one.
 
     Args:
-        begin: starts a walk over all roots; it yields paths, and None where it may be left off.
+        begin: starts a walk over all roots; it yields paths, and None where it may be paused.
     """
 
     def __init__(self, begin: Callable[[], Generator[str | None]]) -> None:
@@ -40,16 +40,16 @@ class Scans:
         return self._running is not None or self._asked is not None
 
     def ask(self, reason: ScanReason) -> None:
-        """See that a scan begins after this call."""
+        """Request a scan that begins after this call."""
         if self._asked is None:
             self._asked = reason
 
     def next_s(self, every_s: float) -> float:
-        """Tell when a scan that repeats each `every_s` is due; a costly one comes less often."""
+        """Return when a scan repeated every `every_s` is due; slow scans repeat less often."""
         return self._next_s + every_s
 
     def take(self, most: int) -> list[str]:
-        """Read on until there are `most` files, or the scan pauses or ends."""
+        """Advance the scan until there are `most` files, or it pauses or ends."""
         running = self._run()
         if running is None or most <= 0:
             return []

@@ -1,7 +1,7 @@
-"""A bell that a thread or a signal handler can ring and that `poll` can hear.
+"""A descriptor by which a thread or a signal handler ends a `poll` of another thread.
 
-**Invariant:** a ring is heard by the wait that runs or by the next one.  A signal alone does not
-end a wait (PEP 475 takes it up again), which is why handlers ring.  It never blocks.
+**Invariant:** `ring` ends the running wait, or the next one, and never blocks.  Signal handlers
+need it, because a signal alone does not end a wait: Python repeats the system call (PEP 475).
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ class Waker:
             os.set_blocking(self._writer, False)
 
     def fileno(self) -> int:
-        """Give the descriptor that is readable from a ring until `hush`."""
+        """Return the descriptor; it is readable from `ring` until `hush`."""
         return self._reader
 
     def ring(self) -> None:
         """Make the descriptor readable."""
         writer = self._writer
-        if writer >= 0:  # a signal may come after close, and the number may be another file's
-            with suppress(BlockingIOError):  # rung so often that it is certainly heard
+        if writer >= 0:  # after close, the number may belong to another file
+            with suppress(BlockingIOError):  # the counter or pipe is full, so it is readable
                 os.write(writer, (1).to_bytes(8, "little"))
 
     def hush(self) -> bool:
-        """Make the descriptor unreadable; tell whether it was rung."""
+        """Make the descriptor unreadable; return whether `ring` was called."""
         try:
             return bool(os.read(self._reader, 65_536))
         except BlockingIOError:
             return False
 
     def close(self) -> None:
-        """Close the descriptors; later rings are heard by nobody."""
+        """Close the descriptors; later calls of `ring` do nothing."""
         ends = {self._reader, self._writer} - {-1}
         self._reader = self._writer = -1
         for end in ends:

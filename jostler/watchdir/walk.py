@@ -1,9 +1,9 @@
-"""Reading a tree of directories, lazily, and which names in it matter.
+"""Walk a directory tree lazily, and decide which names are wanted.
 
-**Invariant:** each directory is entered (watched) *before* it is read, so a file in it is met here
-or reported by the watch, never neither.  One directory is open at a time, no file is held in
-memory, symbolic links are not followed, and nothing is asked of a file that `readdir` tells.  A
-name that starts with a dot never matters; that also hides what the agent itself keeps below a root.
+**Invariant:** each directory is watched (`enter`) *before* it is read, so every file in it is found
+here or reported by an event.  One directory is open at a time, no list of files is kept, symbolic
+links are not followed, and files are not stat(2)ed, as `readdir` gives their type.  Names that
+begin with a dot are skipped; this also hides the agent's own files below a root.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
 
 BREATH_ENTRIES = 1_000
 GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-"""What the system says of a directory that was removed, or replaced by a file or a link."""
+"""The errors for a directory that was removed, or replaced by a file or a link."""
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The names to report and the directories to enter.
+    """Which files to report and which directories to enter.
 
     Attributes:
-        extensions: what a file's name may end with, such as `(".json",)`.
+        extensions: the wanted ends of file names, such as `(".json",)`.
     """
 
     extensions: tuple[str, ...]
 
     def file(self, name: str) -> bool:
-        """Say whether a file of this name is reported."""
+        """Return whether a file of this name is reported."""
         return name.endswith(self.extensions) and not name.startswith(".")
 
     def directory(self, name: str) -> bool:
-        """Say whether a directory of this name is entered."""
+        """Return whether a directory of this name is entered."""
         return not name.startswith(".")
 
     def below(self, relative: str) -> bool:
-        """Say whether no part of a path below a root is hidden."""
+        """Return whether a path below a root has no hidden part."""
         return not any(part.startswith(".") for part in relative.split("/"))
 
 
@@ -53,18 +53,18 @@ def walk(
     failed: Callable[[str, OSError], None],
     follow_top: bool = False,
 ) -> Generator[str | None]:
-    """Yield the wanted files below `top`, directories by name, so older days come first.
+    """Yield the wanted files below `top`; directories in order of names, so older days come first.
 
     Args:
         top: an absolute path; it may be a symbolic link only if `follow_top`.
         wanted: the names to yield and to enter.
-        enter: called with each directory before it is read; False leaves it out.
-        failed: called with each directory that cannot be read, except one that is gone.
+        enter: called with each directory before it is read; if it returns False, skip it.
+        failed: called with each directory that cannot be read, unless it is gone.
         follow_top: whether `top` may be a symbolic link.
 
     Yields:
-        A file's path; or None now and then, so that a caller is never held up by a directory
-        full of files that nobody wants.
+        A file's path; or None from time to time, so that a directory full of unwanted files does
+        not keep the caller waiting.
     """
     stack = [top]
     nofollow = 0 if follow_top else os.O_NOFOLLOW
@@ -75,7 +75,7 @@ def walk(
             try:
                 yield from _files(path, wanted, below, _FLAGS | nofollow)
             except OSError as exc:
-                if exc.errno not in GONE:  # else the parent's watch tells what became of it
+                if exc.errno not in GONE:  # if it is gone, its parent's watch reports that
                     failed(path, exc)
         nofollow = os.O_NOFOLLOW
         below.sort(reverse=True)
@@ -83,7 +83,7 @@ def walk(
 
 
 def _files(path: str, wanted: Wanted, below: list[str], flags: int) -> Generator[str | None]:
-    """Yield the files of one directory and gather the names of the directories in it."""
+    """Yield the wanted files of one directory, and add its subdirectories to `below`."""
     directory = os.open(path, flags)
     try:
         with os.scandir(directory) as entries:
