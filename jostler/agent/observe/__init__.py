@@ -1,1 +1,1 @@
-"""What an operator sees of a running agent: metrics, health, status; by HTTP or in a terminal."""
+"""The observable state of a running agent: metrics, health checks, status page, HTTP server."""

@@ -1,8 +1,7 @@
-"""Arrivals: how many files have come to the spool, and when the last one did, by datatype.
+"""Counts of files that arrived in the spool, and the time of the last arrival, by datatype.
 
-**Invariant:** a file counts when its event comes, or when a scan brings one that no event
-announced; never when it is read, which an outage may put off for days.  Pure: the present is an
-argument.
+**Invariant:** a file is counted when its event arrives, or when a scan finds a file without event;
+never when it is read, which an outage may delay for days.  Pure: the current time is an argument.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class Arrived:
-    """Belongs to the agent's thread.
+    """The counts of arrivals; used only by the agent's thread.
 
     Args:
         spool: the experiment's directory; each datatype has a root below it.
 
     Attributes:
-        files: that have arrived, by datatype; only grows.
+        files: the number of arrived files by datatype; only grows.
         last_s: when the last one was noticed, Unix time, by datatype.
     """
 
@@ -35,15 +34,15 @@ class Arrived:
         self.last_s: dict[str, float] = {}
 
     def met(self, path: str) -> None:
-        """Learn that a file which a scan brought was taken, or is bad."""
+        """Count a file that a scan found and that was archived or rejected."""
         self._met[path.removeprefix(self._prefix).partition("/")[0]] += 1
 
     def note(self, closed: Mapping[str, int], unheld: Mapping[str, int], now_s: float) -> None:
-        """Learn what the watcher has seen since it was opened.
+        """Update the counts from the watcher's counts since it was opened.
 
         Args:
             closed: files closed or renamed in, by root.
-            unheld: those of them that are left to a scan, by root.
+            unheld: those of them that were left to a scan, by root.
             now_s: Unix time.
         """
         for root, times in closed.items():
@@ -53,7 +52,8 @@ class Arrived:
             self._expected[datatype] += unheld.get(root, 0) - self._unheld[root]
             self._unheld[root] = unheld.get(root, 0)
         for datatype, files in self._met.items():
-            known = min(files, self._expected[datatype])  # their events were counted above
+            # Some were already counted by their events, when the watcher left them to a scan.
+            known = min(files, self._expected[datatype])
             self._expected[datatype] -= known
             self._add(datatype, files - known, now_s)
         self._met.clear()

@@ -1,7 +1,7 @@
 """/status.json: the status as one JSON document; docs/status.md describes it.
 
-**Invariant:** names and texts from outside are values, made printable here and never markup;
-times are RFC 3339 in UTC or null, sizes bytes, spans seconds.
+**Invariant:** names and texts from outside are made printable here, and are only values, never keys
+or markup.  Times are RFC 3339 in UTC or null, sizes are bytes, durations seconds.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def document(status: Status) -> Json:
 
 
 def names(status: Status) -> list[str]:
-    """Return the datatypes that are shown."""
+    """Return the datatypes to show."""
     return [*(datatype.name for datatype in status.config.datatypes), REJECTED]
 
 
 def instant(unix_s: float) -> str | None:
-    """Write Unix time; 0 is never."""
+    """Write Unix time as RFC 3339; 0, which means never, becomes None."""
     if not unix_s:
         return None
     return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -122,7 +122,7 @@ def _health(health: Health, runbook_url: str) -> Json:
 
 
 def _runbook(url: str, code: str) -> str | None:
-    """Return where the runbook tells of a problem; None when nobody said where it is."""
+    """Return the address of a problem's section in the runbook; None without -runbook-url."""
     return f"{url.partition('#')[0]}#{code.replace('_', '-')}" if url else None
 
 
@@ -137,7 +137,7 @@ def _uploads(status: Status, fared: Fared) -> Json:
 
 
 def _error(error: Recurring) -> Json:
-    """Write an error once, however many objects it hit; `what`, `tries` are of the last one."""
+    """Write an error that hit any number of objects; `what` and `tries` are of the last one."""
     last = error.last
     return {
         "at": instant(last.at_s),

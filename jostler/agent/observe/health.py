@@ -1,7 +1,7 @@
 """The health checks: what is wrong, since when, and what to do, in words.
 
-**Invariant:** a problem has one of the codes below, and a section of that name in docs/runbook.md;
-that the bucket is down never makes the agent itself unwell.
+**Invariant:** each problem has one of the codes below and a section of that name in
+docs/runbook.md.  An outage of the bucket never makes /healthz fail.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SLACK_S = 120.0
 
 
 class Level(StrEnum):
-    """How bad it is."""
+    """How bad a problem is."""
 
     OK = "ok"
     ATTENTION = "attention"
@@ -49,9 +49,9 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing that is wrong; `since_s` is Unix time, 0 when it is not known.
+    """One problem; `since_s` is Unix time, 0 if unknown.
 
-    `datatypes` are those that it concerns; none if it concerns the agent as a whole.
+    `datatypes` are the datatypes that it concerns; none if it concerns the agent as a whole.
     """
 
     code: str
@@ -64,7 +64,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """All that is wrong, the worst first; `headline` says it in a sentence or two."""
+    """All problems, the worst first; `headline` sums them up in a sentence or two."""
 
     level: Level
     since_s: float
@@ -72,23 +72,23 @@ class Health:
     problems: tuple[Problem, ...]
 
     def level_of(self, datatype: str) -> Level:
-        """Say how bad things are for one datatype."""
+        """Return the worst level among the problems that concern a datatype."""
         levels = {problem.level for problem in self.problems if datatype in problem.datatypes}
         return next((level for level in (Level.BAD, Level.ATTENTION) if level in levels), Level.OK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the health checks look at.
+    """The input of the health checks.
 
     Attributes:
-        now_s: Unix time.
+        now_s: the current time, Unix time.
         still_s: seconds since the loop last turned.
-        started_s: Unix time at which the agent was started.
+        started_s: when the agent was started, Unix time.
         waits_for: what a starting agent waits for; empty once it takes files.
-        snapshot: of the agent.
-        fared: how commits fare.
-        disk: the survey.
+        snapshot: the agent's last snapshot.
+        fared: the upload statistics.
+        disk: the result of the last survey.
     """
 
     now_s: float
@@ -101,14 +101,14 @@ class Facts:
 
 
 class HealthChecks:
-    """Finds problems, and remembers since when each is there; any thread may ask.
+    """Finds problems and remembers since when each exists; any thread may call it.
 
     Args:
-        config: whose ages say how old a waiting file may become.
+        config: its ages determine how old a waiting file may become.
     """
 
     def __init__(self, config: Config) -> None:
-        # A file that no event announced waits for the scan after it comes of age.
+        # A file without event waits until the first scan after it has reached -missed-age.
         self._oldest_s = max(
             HOUR_S, config.missed_age_s + 1.25 * config.missed_interval_s + SLACK_S
         )
@@ -118,7 +118,7 @@ class HealthChecks:
         self._once = config.mode == "once"
 
     def examine(self, facts: Facts) -> Health:
-        """Say how the agent is."""
+        """Run all checks; return the agent's health."""
         found = sorted(self._problems(facts), key=lambda p: p.level is not Level.BAD)
         with self._lock:
             self._since_s = {
@@ -138,7 +138,7 @@ class HealthChecks:
 
     def _problems(self, facts: Facts) -> Iterator[Problem]:
         yield from _loop(facts)
-        yield from _uploads(facts)  # before what it leads to: the first one makes the headline
+        yield from _uploads(facts)  # before its consequences: the first problem is the headline
         yield from _start(facts)
         yield from _disk(facts)
         yield from _fills(facts)
@@ -266,9 +266,9 @@ def _watch(facts: Facts) -> Iterator[Problem]:
 
 
 def rejects_level(shares: Shares) -> Level:
-    """Say how bad it is that files of a datatype are rejected: by their share, and its change.
+    """Rate the rejected files of a datatype by their share and its change.
 
-    A few bad files are normal for many services, and wake nobody.
+    A few bad files are normal for many services and are no problem.
     """
     recent, before = shares
     if recent.bad >= FEW_REJECTS and recent.of_bad >= MOST_REJECTED:

@@ -1,6 +1,6 @@
-"""Histograms that are filled with many values at once.
+"""Histograms that count many values in one call.
 
-**Invariant:** one thread fills it; what `copy` returns is never changed.
+**Invariant:** one thread adds values; a copy that `copy` returned is never changed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Histogram:
         self.sum += sum(ordered)
 
     def copy(self) -> Histogram:
-        """Return the counts as they are now."""
+        """Return a copy of the current counts."""
         made = Histogram(self._bounds)
         made._counts = self._counts.copy()
         made.sum = self.sum
@@ -52,10 +52,10 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """How many values there were."""
+        """The number of values."""
         return sum(self._counts)
 
     def buckets(self) -> list[tuple[str, float]]:
-        """Return for each bound, as text, how many values do not exceed it; last is `+Inf`."""
+        """Return each bound as text and how many values do not exceed it; the last is `+Inf`."""
         bounds = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
         return list(zip(bounds, map(float, accumulate(self._counts)), strict=True))

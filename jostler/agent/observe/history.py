@@ -1,7 +1,7 @@
-"""The last hours, minute by minute, in bounded memory.
+"""The last hours minute by minute, in bounded memory.
 
-**Invariant:** a value belongs to the minute in which it was noticed; at most `MINUTES_KEPT` whole
-minutes are remembered, whatever the clock on the wall does.
+**Invariant:** a value belongs to the minute in which it was recorded.  At most `MINUTES_KEPT` whole
+minutes are kept, whatever changes of the system time occur.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MINUTES_KEPT = 360
 
 
 class Totals(NamedTuple):
-    """Sums since the start; `stored_s` is over `stored_files`, from close to stored."""
+    """Sums since the start; `stored_s` is the sum of seconds from close to stored of all files."""
 
     arrived: int = 0
     archived: int = 0
@@ -25,7 +25,7 @@ class Totals(NamedTuple):
 
 
 class Minute(NamedTuple):
-    """One minute; `stored_s` is a mean, None when nothing was stored, as is an unknown backlog."""
+    """One minute; `stored_s` is a mean, None if nothing was stored; an unknown backlog is None."""
 
     arrived: int
     archived: int
@@ -43,7 +43,7 @@ class Minutes:
 
 
 class History:
-    """Gathers minutes.
+    """Collects the minutes.
 
     Args:
         now_s: monotonic seconds.
@@ -57,9 +57,9 @@ class History:
         self._kept = Minutes(wall_s)
 
     def note(self, now_s: float, wall_s: float, totals: Totals, backlog: int | None) -> Minutes:
-        """Learn the sums; return the whole minutes so far.
+        """Record the current sums; return the whole minutes so far.
 
-        What came while nobody called for minutes counts for the first of them.
+        If several minutes passed since the last call, the first of them gets the whole increase.
         """
         if now_s < self._next_s:
             return self._kept
@@ -67,7 +67,7 @@ class History:
             self._next_s += STEP_S
             self._minutes.append(_between(self._before, totals, backlog))
             self._before = totals
-            if now_s - self._next_s > MINUTES_KEPT * STEP_S:  # the machine slept
+            if now_s - self._next_s > MINUTES_KEPT * STEP_S:  # the machine was suspended
                 self._next_s = now_s + STEP_S
         self._kept = Minutes(wall_s, tuple(self._minutes))
         return self._kept

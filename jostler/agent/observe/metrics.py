@@ -1,7 +1,7 @@
-"""The metrics: each of them, by name, help, labels and where its values come from.
+"""The table of all metrics: name, help, labels and the function that returns its values.
 
-**Invariant:** names and labels are a promise (docs/metrics.md); every series that can come exists
-from the start; no label's value comes from a file's name.
+**Invariant:** names and labels are stable (docs/metrics.md).  Every possible series exists from the
+start.  No label's value comes from a file's name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Values = dict[tuple[str, ...], float]
 FAILURES = ("AuthError", "ConflictError", "OSError", "QuotaError", "RefusedError", "TransientError")
 IGNORED = ("extension", "not-regular")
 NO_DATATYPE = ""
-"""What is asked of the bucket for all datatypes at once, at the start."""
+"""The requests to the bucket at the start, which concern all datatypes at once."""
 
 
 class Family(NamedTuple):
@@ -369,7 +369,7 @@ HISTOGRAMS: tuple[tuple[str, str, str], ...] = (
 
 
 class AgentCollector(Collector):
-    """Makes the metrics of what the status shows when it is asked."""
+    """Builds the metrics from the current status at each scrape."""
 
     def __init__(self, status: Status) -> None:
         self._status = status

@@ -1,7 +1,7 @@
 """The reporter: the agent's thread calls it on each change, and it updates the status.
 
-**Invariant:** nothing is done per file, but for those that only a scan brings; a snapshot is made
-at most once a second.
+**Invariant:** it does no work per file, except for files that only a scan found.  It makes a
+snapshot at most once a second.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ STORED_KEPT = 10
 
 
 class Reporter:
-    """Belongs to the agent's thread.
+    """Updates the status; used only by the agent's thread.
 
     Args:
-        status: where to show it.
+        status: the status to update.
         tally: the agent's counts.
         in_flight: the agent's bundles.
     """
@@ -54,24 +54,24 @@ class Reporter:
         self._due_s = 0.0
 
     def waits_for(self, what: str) -> None:
-        """Learn what a starting agent waits for; nothing once it takes files."""
+        """Set what a starting agent waits for; empty once it takes files."""
         self._status.beat_s = time.monotonic()
         self._status.waits_for = what
 
     def met(self, path: str) -> None:
-        """Learn that a file which a scan brought was taken, or is bad; `path` is absolute."""
+        """Count a file that a scan found and that was archived or rejected; `path` is absolute."""
         self._arrived.met(path)
 
     def sealed(self, bundle: InFlight) -> None:
-        """Learn that a bundle is on its way."""
+        """Record that a bundle was sealed."""
         self._tally.sealed[bundle.header.name.datatype, bundle.reason] += 1
 
     def stored(self, job: UploadJob) -> None:
-        """Learn that a bundle is durable."""
+        """Record that a bundle is durable."""
         name, now_s = job.header.name, time.time()
         entries = job.record.attempts[-1].entries
         datatype = name.datatype
-        if datatype not in self._times:  # of an earlier process, with another configuration
+        if datatype not in self._times:  # an earlier process with other datatypes made it
             self._times[datatype] = Times()
             self._stored[datatype] = deque(maxlen=STORED_KEPT)
         times = self._times[datatype]
@@ -95,7 +95,7 @@ class Reporter:
         )
 
     def turned(self, now: Callable[[], Now]) -> None:
-        """Learn that the loop turned; show what is, if the last snapshot is a second old."""
+        """Record that the loop turned; make a new snapshot if the last one is a second old."""
         now_s = time.monotonic()
         self._status.beat_s = now_s
         if now_s >= self._due_s:
@@ -123,7 +123,7 @@ class Reporter:
             minutes=self._history.note(now_s, wall_s, self._totals(), backlog),
             shares=self._shares.note(now_s, self._sums()),
         )
-        self._status.health()  # so that it knows since when
+        self._status.health()  # evaluated each time, so that it knows since when a problem exists
 
     def _sums(self) -> dict[str, Share]:
         """Count good and bad files by datatype, whatever was done with the bad ones."""
@@ -147,7 +147,7 @@ class Reporter:
 
 
 def _closed(one: InFlight) -> ClosedBundleView:
-    """Take a picture of a bundle on its way to the bucket."""
+    """Copy the state of a bundle that is on its way to the bucket."""
     return ClosedBundleView(
         name=one.name,
         datatype=one.header.name.datatype,

@@ -1,7 +1,7 @@
-"""What the server answers where.
+"""The paths of the status server and their answers.
 
-**Invariant:** /healthz says that the agent's loop turns, and nothing of the bucket: an outage must
-not restart or unready the pod that the measured service is in.
+**Invariant:** /healthz reports only whether the agent's loop turns, never the bucket's state: an
+outage must not restart the pod, or make it unready, because the measured service is in it too.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 JSON = "application/json"
 EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 STILL_MAX_S = 120.0
-"""For so long the loop may not turn before it counts as stuck; its longest step takes seconds."""
+"""How long the loop may stand still before it counts as stuck; its longest step takes seconds."""
 
 
 def routes(status: Status) -> Routes:
-    """Return the routes over one agent's status."""
+    """Return the routes for one agent's status."""
     return {
         "/": lambda _: _page(status),
         "/healthz": lambda _: _healthz(status),
@@ -72,7 +72,7 @@ def _why(status: Status, query: Mapping[str, str]) -> Reply:
 
 
 class _Metrics:
-    """Makes the registry at the first scrape: nobody pays for it who does not scrape."""
+    """Creates the registry at the first scrape, because it takes memory."""
 
     def __init__(self, status: Status) -> None:
         self._status = status

@@ -1,9 +1,9 @@
 """The HTTP server of metrics and status: GET and HEAD, one route each, nothing to change anything.
 
-**Invariant:** it can neither stop nor slow the agent: its threads are few, each request has a
-deadline, and a failing route answers 500 and is logged.  It answers only who asks by an address or
-by a name that it knows: a web page elsewhere whose name was made to lead here (DNS rebinding) is
-another origin's, and its browser must not read what stands here.
+**Invariant:** it can neither stop nor slow the agent: it has few threads, each request has a
+deadline, and a failing route answers 500 and is logged.  It answers only requests whose Host header
+is an address or a known name.  This prevents DNS rebinding: a foreign web page whose name was made
+to resolve to this machine must not be able to read the status.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TEXT = "text/plain; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a route answers."""
+    """A route's answer."""
 
     body: bytes
     content_type: str = TEXT
@@ -44,20 +44,20 @@ class Reply:
 
 
 Routes = dict[str, "Callable[[Mapping[str, str]], Reply]"]
-"""By path; a route is given the parameters of the request, each with its first value."""
+"""Functions by path; each gets the request's parameters, with their first values."""
 
 
 class StatusServer:
     """Serves routes in threads of its own until it is closed.
 
     Args:
-        host: name or address to listen on; empty for all.
-        port: 0 for any free one.
-        routes: by path.
-        names: of this machine, in requests' Host; any address and localhost are good as well.
+        host: the name or address to listen on; empty for all.
+        port: the port; 0 for any free one.
+        routes: the routes by path.
+        names: the names accepted in the Host header, beside localhost and any address.
 
     Raises:
-        OSError: the address cannot be had.
+        OSError: the server cannot listen on the address.
     """
 
     def __init__(self, host: str, port: int, routes: Routes, names: Collection[str] = ()) -> None:
@@ -79,7 +79,7 @@ class StatusServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop answering; requests under way are left to end by themselves."""
+        """Stop answering; running requests end by themselves."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -100,7 +100,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 class _Server(ThreadingHTTPServer):
-    """A server with few threads and short patience."""
+    """An HTTP server with few threads and short timeouts."""
 
     daemon_threads = True
     block_on_close = False
@@ -114,9 +114,9 @@ class _Server(ThreadingHTTPServer):
         self._silent: dict[socket.socket, None] = {}
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - stdlib's
-        """Give a request a thread; when there is none left, hang up on who has said nothing yet.
+        """Start a thread for a request; if none is free, close connections without a request.
 
-        So clients that connect and keep silent cannot keep probes from being answered.
+        So clients that connect and send nothing cannot block the probes.
         """
         if not self._places.acquire(blocking=False):
             for silent in list(self._silent)[:1]:
@@ -133,7 +133,7 @@ class _Server(ThreadingHTTPServer):
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
-        """Answer one request; cut it off when it takes too long."""
+        """Answer one request; close the connection when the deadline is over."""
         cut_off = threading.Timer(DEADLINE_S, _hang_up, (request,))
         cut_off.daemon = True
         cut_off.start()
@@ -145,11 +145,11 @@ class _Server(ThreadingHTTPServer):
             self._places.release()
 
     def heard(self, request: socket.socket) -> None:
-        """Learn that a client has sent its request, or has gone."""
+        """Record that a client has sent its request, or has gone."""
         self._silent.pop(request, None)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - stdlib's
-        """Say nothing: a client that goes away is its own business."""
+        """Do nothing: a client that disconnects is no error."""
 
 
 MISDIRECTED = Reply(
@@ -174,7 +174,7 @@ def _hang_up(request: socket.socket) -> None:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers by the table of routes."""
+    """Answers requests by the table of routes."""
 
     routes: ClassVar[Routes]
     names: ClassVar[frozenset[str]]
@@ -183,15 +183,15 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Answer with head and body."""
+        """Answer with headers and body."""
         self._answer(body=True)
 
     def do_HEAD(self) -> None:
-        """Answer with the head alone."""
+        """Answer with the headers only."""
         self._answer(body=False)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - stdlib's
-        """Say nothing: requests are not worth a line, and hold what anybody sends."""
+        """Do nothing: requests are not logged, as they may contain anything."""
 
     def send_error(
         self,
@@ -199,7 +199,7 @@ class _Handler(BaseHTTPRequestHandler):
         message: str | None = None,  # noqa: ARG002 - the base class's
         explain: str | None = None,  # noqa: ARG002 - as above
     ) -> None:
-        """Refuse what is no request, or has another method, with the same headers as ever."""
+        """Refuse a malformed request or another method, with the usual headers."""
         self.close_connection = True
         self._send(Reply(b"refused\n", status=HTTPStatus(code)), body=True)
 
@@ -222,13 +222,13 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             reply = route(query)
-        except Exception:  # whatever a page does must not end the thread unheard
+        except Exception:  # a failing page is logged and must not end the thread silently
             log.exception("status.crashed", route=url.path)
             reply = Reply(b"failed; see the log\n", status=HTTPStatus.INTERNAL_SERVER_ERROR)
         self._send(reply, body=body)
 
     def _is_known(self, hosts: Sequence[str]) -> bool:
-        """Say whether the request names this server; a browser always sends one Host."""
+        """Return whether the request names this server; a browser always sends one Host header."""
         if not hosts:
             return True
         try:

@@ -1,7 +1,7 @@
-"""Which share of a datatype's files is bad: in the last hour, and in the hours before it.
+"""The share of bad files of each datatype, in the last hour and in the hours before it.
 
-**Invariant:** sums go in, differences come out; memory is bounded, whatever the clock does.  Pure:
-the present is an argument.
+**Invariant:** the input is sums since the start, the output differences of them.  Memory is
+bounded, whatever the clock does.  Pure: the current time is an argument.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ KEPT_S = 6 * 3600.0
 
 
 class Share(NamedTuple):
-    """Good and bad files of some time."""
+    """The numbers of good and bad files in a period."""
 
     good: int = 0
     bad: int = 0
 
     @property
     def files(self) -> int:
-        """All of them."""
+        """The number of all files."""
         return self.good + self.bad
 
     @property
     def of_bad(self) -> float:
-        """The bad ones' part of all, 0 to 1."""
+        """The share of bad files, 0 to 1."""
         return self.bad / self.files if self.files else 0.0
 
     def __sub__(self, other: Share) -> Share:
@@ -38,20 +38,20 @@ class Share(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """Of one datatype: the last hour, and the five hours before it as far as they are known."""
+    """For one datatype: the last hour, and the five hours before it as far as known."""
 
     recent: Share = Share()
     before: Share = Share()
 
 
 class ShareHistory:
-    """Remembers sums, one set in five minutes."""
+    """Keeps one set of sums for every five minutes."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[float, Mapping[str, Share]]] = deque()
 
     def note(self, now_s: float, sums: Mapping[str, Share]) -> dict[str, Shares]:
-        """Learn the sums since the start, by datatype; return what they say of the last hours.
+        """Record the sums since the start, by datatype; return the shares of the last hours.
 
         Args:
             now_s: monotonic seconds.

@@ -1,7 +1,7 @@
-"""The snapshot that the agent's thread makes of itself once a second: values that never change.
+"""Snapshots of the agent's state, which its thread makes once a second.
 
-**Invariant:** nothing here refers to anything that the agent goes on changing, so that any thread
-may read it for as long as it likes.  Times are Unix seconds, 0 for never; sizes are bytes.
+**Invariant:** a snapshot contains only immutable copies, never objects that the agent continues to
+change, so any thread may read it at any time.  Times are Unix seconds, 0 for never; sizes bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenBundleView:
-    """A bundle that takes rows."""
+    """The state of an open bundle: one that still takes rows."""
 
     name: str
     datatype: str
@@ -36,7 +36,7 @@ class OpenBundleView:
 
 
 def opened(bundle: bundles.OpenBundle) -> OpenBundleView:
-    """Take a picture of an open bundle."""
+    """Copy the state of an open bundle."""
     name = bundle.header.name
     return OpenBundleView(
         name=str(name),
@@ -51,7 +51,10 @@ def opened(bundle: bundles.OpenBundle) -> OpenBundleView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedBundleView:
-    """A bundle on its way to the bucket; `reason` is empty, and sizes 0, after a restart."""
+    """The state of a bundle on its way to the bucket.
+
+    After a restart, `reason` is empty and sizes are 0.
+    """
 
     name: str
     datatype: str
@@ -64,7 +67,7 @@ class ClosedBundleView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBundleView:
-    """A bundle that is durable; `seconds` from the start of its commit."""
+    """The state of a stored bundle; `seconds` is the duration of its commit."""
 
     name: str
     url: str
@@ -84,26 +87,26 @@ class Times:
     stored_s: Histogram = field(default_factory=lambda: Histogram(STORED_S))
 
     def copy(self) -> Times:
-        """Return the counts as they are now."""
+        """Return a copy of the current counts."""
         return Times(self.object_bytes.copy(), self.upload_s.copy(), self.stored_s.copy())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Now:
-    """What the agent's parts say of this moment.
+    """The current values of the agent's parts.
 
     Attributes:
-        open: bundles that take rows, oldest first.
-        held_bytes: of all bundles in memory.
-        queue_files: paths that were announced and not yet looked at.
-        overdue_files: that are old enough to go and cannot.
-        undeletable_bundles: stored ones with files that cannot be unlinked.
+        open: the open bundles, oldest first.
+        held_bytes: the memory that all bundles take.
+        queue_files: the number of reported paths that are not yet processed.
+        overdue_files: the number of files that are old enough to be archived and could not be.
+        undeletable_bundles: the number of stored bundles with files that cannot be unlinked.
         holds_back: why no file is read, in words; empty if files are read.
         scanning: whether a scan is under way.
         scanned: whether the first scan is over.
         source: where events come from: `inotify`, `watchdog` or `scan`.
         degraded: why scans stand in for events, in words.
-        counts: what the watcher has seen.
+        counts: the watcher's counts.
     """
 
     open: tuple[OpenBundleView, ...]
@@ -121,20 +124,20 @@ class Now:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Everything, as of `at_s`.
+    """The whole state at the time `at_s`.
 
     Attributes:
-        now: None until the loop, or the wait before it, has turned once.
+        now: the current values; None until the loop, or the wait before it, has turned once.
         tally: the counts.
-        arrived: files that have come to the spool, by datatype.
-        last_arrival_s: by datatype.
-        closed: bundles on their way, oldest first.
-        stored: the last ones stored, newest first, by datatype.
-        times: by datatype.
-        last_success_s: by datatype.
+        arrived: the number of files that arrived in the spool, by datatype.
+        last_arrival_s: the time of the last arrival, by datatype.
+        closed: the bundles on their way to the bucket, oldest first.
+        stored: the last stored bundles, newest first, by datatype.
+        times: the histograms, by datatype.
+        last_success_s: when a bundle was last stored, by datatype.
         overflow_s: when the kernel last dropped events.
-        minutes: the last hours.
-        shares: of good and bad files, by datatype.
+        minutes: the last hours minute by minute.
+        shares: the shares of good and bad files, by datatype.
     """
 
     at_s: float

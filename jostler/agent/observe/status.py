@@ -1,7 +1,7 @@
-"""What other threads may read of a running agent: the last snapshot, uploads, disk, health.
+"""The status that other threads may read: last snapshot, upload statistics, disk, health.
 
-**Invariant:** the agent replaces whole values and never waits for a reader; a reader never touches
-the agent.
+**Invariant:** the agent replaces whole values and never waits for a reader; readers never access
+the agent itself.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Status:
         started_s: Unix time.
         beat_s: monotonic seconds at which the loop, or the wait before it, last turned.
         waits_for: what a starting agent waits for, in words; empty once it takes files.
-        snapshot: the last one.
-        troubles: how commits fare; any thread reports.
-        survey: of the disk; None when nobody may look.
-        why: answers where a file is.
+        snapshot: the last snapshot.
+        troubles: the upload statistics; any thread may update them.
+        survey: the survey of the disk; None if there is none.
+        why: returns where a file is, as JSON.
     """
 
     def __init__(self, config: Config, why: Callable[[str], dict[str, Any]]) -> None:
@@ -50,7 +50,7 @@ class Status:
 
     @property
     def disk(self) -> Surveyed:
-        """What the last survey found."""
+        """The result of the last survey."""
         return self.survey.last if self.survey else Surveyed()
 
     @property
@@ -67,7 +67,7 @@ class Status:
         return time.time() - self.still_s()
 
     def health(self) -> Health:
-        """Say how the agent is."""
+        """Run the health checks."""
         return self._checks.examine(
             Facts(
                 now_s=time.time(),

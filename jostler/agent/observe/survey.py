@@ -1,7 +1,7 @@
-"""The survey: how many files wait on the disk, and since when, as the disk itself says.
+"""The survey: count the files that wait on the disk, and find the age of the oldest.
 
-**Invariant:** it relies on nothing that the agent believes but on which files it holds already, so
-a file that the agent missed is counted.  It takes at most a fiftieth of the time.
+**Invariant:** it reads the disk, and uses nothing of the agent's state except which files are
+already in a bundle; so a file that the agent missed is counted.  It runs at most 1/50 of the time.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ log = Log("jostler.observe")
 
 PAUSE_S = 5.0
 SHARE = 50
-"""A survey that took a second is followed by a pause of fifty."""
+"""The pause after a survey, as a multiple of its duration."""
 
 
 @dataclass(slots=True)
 class Waiting:
-    """Files of one datatype that no bundle has; `oldest_s` is Unix time, 0 when none waits."""
+    """The waiting files of one datatype: those in no bundle; `oldest_s` is Unix time, 0 if none."""
 
     files: int = 0
     bytes: int = 0
@@ -37,11 +37,11 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """What the disk says.
+    """The result of a survey.
 
     Attributes:
-        at_s: Unix time, 0 before the first survey.
-        full_in_s: when the file system is full, if it goes on as in the last hour.
+        at_s: the time of the survey, Unix time; 0 before the first one.
+        full_in_s: in how many seconds the file system is full, by the trend of the last hour.
     """
 
     at_s: float = 0.0
@@ -52,13 +52,13 @@ class Surveyed:
 
 
 class Survey:
-    """Looks at the spool again and again, in a thread of its own.
+    """Surveys the spool repeatedly in its own thread.
 
     Args:
         spool: the experiment's directory.
-        datatypes: directories below it.
-        wanted: says whether a file of this name is taken.
-        is_held: says whether a path below the spool is in a bundle, or kept for good.
+        datatypes: the directories below it.
+        wanted: returns whether a file of this name is archived.
+        is_held: returns whether a path below the spool is in a bundle, or kept permanently.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Survey:
             begun_s = time.monotonic()
             try:
                 self.look()
-            except Exception:  # a thread that dies would leave the last numbers standing
+            except Exception:  # if the thread ended, the last numbers would stay for ever
                 log.exception("survey.crashed")
             pause_s = max(PAUSE_S, SHARE * (time.monotonic() - begun_s))
 
@@ -118,7 +118,7 @@ class Survey:
                         elif self._wanted(entry.name):
                             self._count(entry, waiting)
             except OSError:
-                continue  # gone, or unreadable, which the watcher reports
+                continue  # the directory is gone, or unreadable, which the watcher reports
         return waiting
 
     def _count(self, entry: os.DirEntry[str], waiting: Waiting) -> None:
@@ -128,7 +128,7 @@ class Survey:
             found = entry.stat(follow_symlinks=False)
         except OSError:
             return  # gone
-        # A rename changes ctime alone: a file that was moved in late waits only since then.
+        # A rename changes only ctime: a file that was moved into the spool waits since that time.
         since_s = max(found.st_mtime, found.st_ctime)
         waiting.files += 1
         waiting.bytes += found.st_size

@@ -1,7 +1,7 @@
-"""When the spool's disk is full, if it goes on as in the last hour.
+"""The forecast when the spool's disk is full, by the trend of the last hour.
 
-**Invariant:** memory is bounded; less than five minutes say nothing.  Pure: the present is an
-argument.
+**Invariant:** memory is bounded; there is no forecast from less than five minutes.  Pure: the
+current time is an argument.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ STEP_S = 30.0
 KEPT_S = 3600.0
 KNOWN_AFTER_S = 300.0
 NEVER_S = 100 * 86400.0
-"""So far off that it is none: what else happens on a disk in this time is more than the trend."""
+"""Beyond this time there is no forecast: other changes on the disk outweigh the trend."""
 
 
 class Trend:
-    """Free bytes over the last hour, one value in half a minute."""
+    """The free bytes over the last hour, one value per half minute."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[float, int]] = deque()
 
     def full_in_s(self, now_s: float, free_bytes: int) -> float:
-        """Learn how much is free; return in how many seconds nothing is, infinity for never.
+        """Record the free bytes; return in how many seconds the disk is full, or infinity.
 
         Args:
             now_s: monotonic seconds.
-            free_bytes: of the file system.
+            free_bytes: the free bytes of the file system.
         """
         if not self._kept or now_s - self._kept[-1][0] >= STEP_S:
             self._kept.append((now_s, free_bytes))
@@ -41,7 +41,7 @@ class Trend:
 
 
 def _slope(points: deque[tuple[float, int]]) -> float:
-    """Return the slope of the line through points that is nearest to them: bytes per second."""
+    """Return the slope of the least-squares line through the points, in bytes per second."""
     count = len(points)
     mean_s = sum(at_s for at_s, _ in points) / count
     mean_bytes = sum(free for _, free in points) / count

@@ -1,6 +1,6 @@
-"""The banner: in words, whether all is well, and if not, what is wrong since when and what to do.
+"""The banner of the status page: whether all is well, and if not, what is wrong and what to do.
 
-**Invariant:** a level that is not known is shown as one that asks for attention.  Pure.
+**Invariant:** an unknown level is shown like `attention`.  Pure.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 _UNKNOWN = "attention"
-# A sign differs by its shape, not only by its colour.
+# The signs differ in shape, too, so that they can be told apart without colours.
 _SIGNS = {
     "ok": "M3 8.5l3.2 3.2L13 4.8",
     "attention": "M8 3.2v6M8 11.8v.8",
@@ -38,7 +38,7 @@ def headline(document: Facts) -> str:
 
 
 def banner(document: Facts, now: datetime | None) -> Html:
-    """Say how the agent is and list its problems with what to do about them."""
+    """Show the headline, and each problem with what to do about it."""
     health = mapping(document.get("health"))
     level = level_of(health)
     problems = [_problem(problem, now) for problem in several(health.get("problems"))]
@@ -56,7 +56,7 @@ def banner(document: Facts, now: datetime | None) -> Html:
 
 
 def icon(document: Facts) -> Html:
-    """Make the tab's icon, which shows the level too."""
+    """Make the browser tab's icon, whose colour is that of the level."""
     colour = _COLOURS[level_of(mapping(document.get("health")))].replace("#", "%23")
     drawn = (
         "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'>"
@@ -82,7 +82,7 @@ def _problem(problem: Facts, now: datetime | None) -> Html:
 
 
 def _runbook(code: str, url: str) -> Html:
-    """Name the runbook's section, and lead to it if its address is known."""
+    """Name the runbook's section, as a link if the runbook's address is known."""
     if not code:
         return NOTHING
     section = tag("code", code.replace("_", "-"))

@@ -1,9 +1,9 @@
-"""Charts of the last hours as inline SVG whose text stays crisp at any width.
+"""Charts of the last hours as inline SVG whose text stays sharp at any width.
 
-**Invariant:** a chart has at most `COLUMNS` columns however long the history; a column without any
-known value is a gap, never a zero.
+**Invariant:** a chart has at most `COLUMNS` columns however long the history is.  A column without
+known values is a gap, never a zero.
 
-The plot is a stretched inner drawing; all text stands beside it, at percentages.  Pure.
+The plot is a stretched inner SVG; all text is outside it, positioned by percentages.  Pure.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Measure(Enum):
 
 
 class Shape(Enum):
-    """How values are drawn and brought together when there are more than columns."""
+    """How values are drawn, and how several are combined into one column."""
 
     BARS = "bars"  # a rate: the mean
     AREA = "area"  # a level: the highest
@@ -54,11 +54,11 @@ class Chart:
     """One quantity over time.
 
     Args:
-        title: what is drawn.
-        measure: of the values.
-        per: what follows the unit: ` per minute`, or nothing.
-        shape: how it is drawn.
-        values: oldest first, one per step; None where nothing is known.
+        title: the title.
+        measure: the unit of the values.
+        per: the text after the unit: ` per minute`, or empty.
+        shape: how the values are drawn.
+        values: one per step, oldest first; None if unknown.
         step_s: seconds from one value to the next.
         end: the end of the last step.
     """
@@ -139,7 +139,7 @@ class Chart:
 
 
 def _columns(chart: Chart) -> tuple[Values, float]:
-    """Bring the values together from the end, and put gaps before them when they are few."""
+    """Combine the values into columns from the end; if there are few, put gaps before them."""
     values = chart.values
     width = max(1, math.ceil(len(values) / COLUMNS))
     first = len(values) % width
@@ -203,7 +203,7 @@ def _drawn(shape: Shape, columns: Values, top: float) -> Iterator[Html]:
 
 
 def _runs(heights: Sequence[float | None]) -> Iterator[list[tuple[float, float]]]:
-    """Give the unbroken pieces of a line."""
+    """Yield the parts of a line between gaps."""
     for known, group in groupby(enumerate(heights), key=lambda item: item[1] is not None):
         if known:
             yield [(x + 0.5, height) for x, height in group if height is not None]

@@ -1,6 +1,6 @@
-"""One datatype's section: what waits, is open, is under way, is stored, was rejected.
+"""One datatype's section: waiting files, open, uploading and stored bundles, rejected files.
 
-**Invariant:** every part of a datatype that has anything is shown, whatever others lack.  Pure.
+**Invariant:** every part that has content is shown, even if other parts are missing.  Pure.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def datatype(facts: Facts, now: datetime | None) -> Html:
     """Show one datatype.
 
     Args:
-        facts: the document's entry.
-        now: the document's present.
+        facts: the datatype's part of the document.
+        now: the current time of the document.
     """
     label = text(facts.get("name"))
     parts = [
@@ -53,20 +53,20 @@ def datatype(facts: Facts, now: datetime | None) -> Html:
 
 
 def anchor(label: str) -> str:
-    """Return where on the page a datatype is: plain letters, digits and dashes."""
+    """Return the HTML id of a datatype's section: letters, digits and dashes."""
     plain = "".join(c if c.isascii() and c.isalnum() else f"-{ord(c):x}-" for c in label)
     return f"datatype-{plain}"
 
 
 def waiting(facts: Facts) -> str:
-    """Say how many files of a datatype wait, and their bytes."""
+    """Write how many files of a datatype wait, and their size."""
     known = mapping(facts.get("waiting"))
     files = words.counted(known.get("files"), "file")
     return f"{files}, {words.size(known.get('bytes'))}" if known.get("files") else files
 
 
 def rejected(facts: Facts) -> str:
-    """Say how many files of a datatype were rejected."""
+    """Write how many files of a datatype were rejected."""
     return words.count(total(mapping(facts.get("totals")).get("rejected")))
 
 
@@ -112,7 +112,7 @@ def _archived(totals: Facts) -> Content:
 
 
 def _by_reason(value: object) -> Content:
-    """Say how many, and of what reasons; None when there are none."""
+    """Write how many there are, by reason; None if there are none."""
     if not total(value):
         return None
     if not mapping(value):
@@ -194,7 +194,7 @@ def _rejected(file: Facts, now: datetime | None) -> Row:
 
 
 def bar(value: object, most: object) -> Html:
-    """Draw how full something is; nothing when that is not known."""
+    """Draw a bar that shows how full something is; nothing if that is unknown."""
     filled, whole = words.number(value), words.number(most)
     if filled is None or not whole:
         return NOTHING

@@ -1,7 +1,7 @@
-"""Reading the status document, which may lack any part of itself.
+"""Read the status document, of which any part may be missing.
 
-**Invariant:** a missing or unexpected part reads as empty: the page shows what there is, since it
-is looked at most when something is wrong.
+**Invariant:** a missing or malformed part reads as empty, so that the page shows all other parts;
+people look at it most when something is wrong.
 
 Pure.
 """
@@ -29,7 +29,7 @@ def several(value: object) -> list[Facts]:
 
 
 def text(value: object) -> str:
-    """Return a string; a number as it is written; anything else as nothing."""
+    """Return a string, or a number as text; for anything else an empty text."""
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""

@@ -1,7 +1,7 @@
-"""Markup that cannot be forged: elements are made by `tag`, and every plain string in them is text.
+"""HTML that data cannot inject markup into: `tag` makes elements, plain strings are escaped.
 
-**Invariant:** only `tag`, `join` and `asset` make `Html`, and what is not `Html` is escaped, with
-characters that do not show (controls, bidirectional overrides, lone surrogates) spelt out.
+**Invariant:** only `tag`, `join` and `asset` create `Html`; everything else is escaped, and
+invisible characters (controls, bidirectional overrides, lone surrogates) are replaced by escapes.
 
 Pure: no I/O, no clock.
 """
@@ -40,7 +40,7 @@ def tag(name: str, /, *children: Content, **attributes: Attribute) -> Html:
     """Make an element.
 
     Args:
-        name: of the element; ours, never from data.
+        name: the element's name; a constant, never from data.
         children: markup, text to be escaped, or None for nothing.
         attributes: named as in HTML, with `_` for `-` and one `_` after a Python keyword; None
             and False leave one out, True gives it no value.
@@ -59,16 +59,16 @@ def tag(name: str, /, *children: Content, **attributes: Attribute) -> Html:
 
 
 def join(children: Iterable[Content]) -> Html:
-    """Put markup and text one after another."""
+    """Concatenate markup and text."""
     return Html("".join(_one(child) for child in children))
 
 
 def asset(name: str, content: str) -> Html:
-    """Make a script or style of our own; its text is what the content security policy hashes.
+    """Make a script or style element; the content security policy has the hash of its text.
 
     Args:
         name: `script` or `style`.
-        content: which must not hold the element's end tag; ours, never from data.
+        content: a constant, never from data; must not contain the element's end tag.
     """
     assert f"</{name}" not in content
     return Html(f"<{name}>{content}</{name}>")

@@ -1,6 +1,6 @@
-"""What concerns the agent as a whole: tiles, charts, last errors, all datatypes at a glance.
+"""The sections on the agent as a whole: tiles, charts, last errors, table of all datatypes.
 
-**Invariant:** sums are taken over the datatypes that are shown.  Pure.
+**Invariant:** sums are those of the datatypes that are shown.  Pure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CHARTS = (
 
 
 def tiles(document: Facts, now: datetime | None) -> Html:
-    """Show the few figures that one looks for first."""
+    """Show the few most important figures."""
     datatypes = several(document.get("datatypes"))
     waits = [mapping(one.get("waiting")) for one in datatypes]
     files = sum(words.number(one.get("files")) or 0 for one in waits)
@@ -60,13 +60,13 @@ def tiles(document: Facts, now: datetime | None) -> Html:
 
 
 def _full(spool: Facts) -> str:
-    """Say when the disk is full, if it fills."""
+    """Write when the disk will be full; empty if it is not filling."""
     left_s = words.number(spool.get("full_in_s"))
     return "" if left_s is None else f"; full in {words.duration(left_s)}"
 
 
 def charts(history: Facts) -> Html:
-    """Draw the last hours; nothing while there is no history."""
+    """Draw the charts of the last hours; nothing without history."""
     end = words.instant(history.get("end"))
     step_s = words.number(history.get("step_s"))
     if end is None or not step_s or step_s < 1:
@@ -92,7 +92,7 @@ def _values(series: object, factor: float) -> list[float | None]:
 
 
 def errors(document: Facts, now: datetime | None) -> Html:
-    """List the last errors with what to do; nothing when there were none."""
+    """List the last errors with what to do; nothing if there were none."""
     rows: list[Row] = []
     for error in several(mapping(document.get("uploads")).get("errors")):
         key = f"{text(error.get('class'))} {text(error.get('text'))}"
@@ -113,7 +113,7 @@ def errors(document: Facts, now: datetime | None) -> Html:
 
 
 def _error_details(error: Facts, key: str) -> Html:
-    """Fold away what only a search for the cause needs: class, tries and objects."""
+    """Show details that only a search for the cause needs (class, tries, objects), folded."""
     next_try = words.number(error.get("next_try_s"))
     tries = words.count(error.get("tries"))
     objects = [text(one) for one in sequence(error.get("objects"))]
@@ -133,7 +133,7 @@ def _error_details(error: Facts, key: str) -> Html:
 
 
 def glance(document: Facts, now: datetime | None) -> Html:
-    """List all datatypes, a row each; nothing when there is only one."""
+    """List all datatypes, one per row; nothing if there is only one."""
     datatypes = several(document.get("datatypes"))
     if len(datatypes) <= 1:
         return NOTHING
@@ -162,7 +162,7 @@ def _glance(facts: Facts, now: datetime | None) -> Row:
 
 
 def agent(document: Facts, now: datetime | None) -> Html:
-    """Show what is asked for only when one looks for a cause, folded."""
+    """Show details of the agent that only a search for a cause needs, folded."""
     about, watch = mapping(document.get("agent")), mapping(document.get("watch"))
     journal = mapping(document.get("journal"))
     scans = ", ".join(

@@ -1,9 +1,9 @@
-"""The status page: one document in, one HTML page out.
+"""The status page: turns the status document into one HTML page.
 
-**Invariant:** the page needs nothing but itself: its script and its style stand in it, and its
-content security policy allows exactly these two by hash, and requests to its own server only.
+**Invariant:** the page is self-contained: its script and its style are inline.  Its content
+security policy allows exactly these two by hash, and requests to its own server only.
 
-Pure; the two assets are read when the module is imported.
+Pure, except that the two assets are read when the module is imported.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _head(document: Facts) -> Html:
 
 
 def _live() -> Html:
-    """Make the place where the script says whether the page is live; it is not replaced."""
+    """Make the element where the script shows whether the page is live; updates keep it."""
     said = tag("span", id="live-text", role="status")
     pause = tag("button", "Pause", id="live-pause", type="button", aria_pressed="false")
     return tag("div", said, " ", pause, id="live", hidden=True)

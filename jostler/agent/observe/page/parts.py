@@ -1,6 +1,6 @@
-"""Parts that several sections are made of: instants, names, lists of facts, tables.
+"""Elements that several sections use: instants, names, lists of facts, tables.
 
-**Invariant:** names from files are shown whole up to `NAME_MAX` characters and never carry markup;
+**Invariant:** names of files are shown completely up to `NAME_MAX` characters and are never markup;
 a table never has more than `ROWS_MAX` rows.
 
 Pure.
@@ -27,7 +27,7 @@ Row = tuple[str, Sequence[Content]]
 
 
 def when(value: object, now: datetime | None, *, missing: str = words.DASH) -> Html:
-    """Show an instant as time of day and how long ago; what cannot be read as it came."""
+    """Show an instant as time of day and how long ago; show unreadable values unchanged."""
     then = words.instant(value)
     if then is None:
         return join([text(value) or missing])
@@ -41,12 +41,12 @@ def when(value: object, now: datetime | None, *, missing: str = words.DASH) -> H
 
 
 def name(value: object, *, whole: str = "", link: object = None) -> Html:
-    """Show a name of a file, an object or alike, which nobody has vouched for.
+    """Show an untrusted name, such as a file's or an object's.
 
     Args:
-        value: what is shown.
-        whole: what the name is short for, shown when the pointer rests on it.
-        link: where it leads; taken only when it is an https address.
+        value: the text to show.
+        whole: the full name, shown when the pointer rests on it.
+        link: the link's address; ignored unless it is https.
     """
     shown = text(value)
     short = shown if len(shown) <= NAME_MAX else shown[:NAME_MAX] + "…"
@@ -65,12 +65,12 @@ def bundle_name(bundle: object, link: object = None) -> Html:
 
 
 def wrapped(*content: Content) -> Html:
-    """Let a table's cell take several lines."""
+    """Allow line breaks in a table's cell."""
     return tag("div", *content, class_="wrap")
 
 
 def fact_list(pairs: Sequence[tuple[str, Content]]) -> Html:
-    """Show labels with what they are, those that have nothing left out."""
+    """Show labels with their values; leave out labels without value."""
     return tag(
         "dl",
         *(
@@ -83,12 +83,12 @@ def fact_list(pairs: Sequence[tuple[str, Content]]) -> Html:
 
 
 def table(heads: Sequence[str], rows: Sequence[Row], *, key: str) -> Html:
-    """Show rows, the first few at once and the others folded away.
+    """Show rows, the first few directly and the others folded.
 
     Args:
-        heads: of the columns; on a narrow screen each cell carries its own.
-        rows: each with a key that tells it from the others, and its cells.
-        key: tells this table from others on the page.
+        heads: the headings of the columns; on a narrow screen each cell shows its own.
+        rows: each with a key that is unique in the table, and its cells.
+        key: a key that is unique among the tables of the page.
     """
     first, rest = rows[:ROWS_FIRST], rows[ROWS_FIRST:ROWS_MAX]
     if not rest:
