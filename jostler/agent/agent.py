@@ -205,6 +205,8 @@ class Agent:
     def _recover(self) -> None:
         """Go on with what an earlier process sealed.  Watches already exist: nothing is missed."""
         self._left.load(self._intake.state_of)
+        for gone, digest in self._journal.vanished().items():
+            self._in_flight.remember_vanished(gone, digest)
         records, unreadable = self._journal.load()
         for path, reason in unreadable:
             log.error(

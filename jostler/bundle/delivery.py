@@ -27,7 +27,7 @@ from jostler.errors import JostlerError
 from jostler.log import EveryMinute, Log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from jostler.bundle.confined import Confined
     from jostler.bundle.journal import Journal
@@ -320,7 +320,7 @@ class Delivery:
             self._unlink_later(one, job.record)
         else:
             self._unlink_tries.pop(one.name, None)
-            self._forget(job.record)
+            self._forget(job.record, cleaned.vanished)
         log.info(
             "bundle.stored",
             object=one.name,
@@ -333,9 +333,15 @@ class Delivery:
         )
         return CleanedUp(bundle=one, job=job, first=first, cleaned=cleaned, released=released)
 
-    def _forget(self, record: Record) -> None:
-        """Remove a record from the journal; while it stays it only costs its place."""
+    def _forget(self, record: Record, vanished: Mapping[str, bytes] | None = None) -> None:
+        """Remove a record from the journal; while it stays it only costs its place.
+
+        Args:
+            record: of a bundle whose files are gone.
+            vanished: hashes of those that were gone by themselves, which outlive the record.
+        """
         try:
+            self._journal.add_vanished(vanished or {})
             self._journal.remove(record)
         except OSError as exc:
             if count := self._every_minute.due("remove"):
@@ -346,7 +352,7 @@ class Delivery:
                     times=count,
                     next_try_s=LATER_S,
                 )
-            self._do_later(LATER_S, lambda: self._forget(record))
+            self._do_later(LATER_S, lambda: self._forget(record, vanished))
 
     def _unlink_later(self, one: InFlight, record: Record) -> None:
         """Look again at files that could not be unlinked; their entries are in the journal."""

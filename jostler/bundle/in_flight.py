@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from jostler.bundle.bundle import BUNDLE_BYTES, ENTRY_BYTES, Bundle, Header, OpenBundle
 from jostler.bundle.job import Stage, UploadJob
+from jostler.bundle.vanished import REMEMBERED_MOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from jostler.bundle.record import Record
     from jostler.format.row import Rejection
 
-VANISHED_MOST = 50_000
 ASIDE_BYTES = 8
 
 
@@ -393,7 +393,7 @@ class InFlightBundles:
     def cleaned(self, one: InFlight, cleaned: Cleaned) -> Released:
         """Learn what became of the files of a stored bundle."""
         for path, digest in cleaned.vanished.items():
-            self._remember_vanished(path, digest)
+            self.remember_vanished(path, digest)
         released = self._release(
             one,
             gone=[*cleaned.unlinked, *cleaned.vanished] if cleaned.vanished else cleaned.unlinked,
@@ -444,8 +444,8 @@ class InFlightBundles:
         self.sealed_bytes += sealed - sealed_before
         self._counted[one.name] = held, sealed
 
-    def _remember_vanished(self, path: str, digest: bytes) -> None:
+    def remember_vanished(self, path: str, digest: bytes) -> None:
         """Remember a stored file whose path was gone: its directory may be moved back."""
-        while len(self.vanished) >= VANISHED_MOST:
+        while len(self.vanished) >= REMEMBERED_MOST:
             del self.vanished[next(iter(self.vanished))]
         self.vanished[hash(path)] = digest

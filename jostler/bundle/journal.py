@@ -20,11 +20,12 @@ from dataclasses import replace
 from typing import IO, TYPE_CHECKING
 
 from jostler.bundle import record as written
-from jostler.bundle import state_dir
+from jostler.bundle import state_dir, vanished
 from jostler.bundle.reserve import Reserve
 from jostler.log import Log
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from jostler.bundle.record import Record
@@ -52,6 +53,7 @@ class Journal:
         self._dir = directory
         self._old = old
         self._reserve = Reserve(directory / "reserve")
+        self._vanished = directory / "vanished"
         self._busy = threading.RLock()  # uploads write from several threads
         self._lent = ""  # whose record lies in the reserve's blocks
         self.without = ""
@@ -138,6 +140,29 @@ class Journal:
             if self._lent == record.basename:
                 self._lent = ""
             self._reserve.take()
+
+    def add_vanished(self, hashes: Mapping[str, bytes]) -> None:
+        """Remember stored files whose path was gone, before the record that named them goes.
+
+        On a full disk they are not remembered, for that the record goes is worth more then.
+
+        Raises:
+            OSError: they could not be written.
+        """
+        try:
+            if hashes:
+                vanished.append(self._vanished, hashes)
+        except OSError as exc:
+            if exc.errno not in _FULL:
+                raise
+
+    def vanished(self) -> dict[str, bytes]:
+        """Return the hashes of stored files whose path was gone, by path.
+
+        Raises:
+            OSError: they are there and cannot be read.
+        """
+        return vanished.read(self._vanished)
 
     def holds(self, record: Record) -> bool:
         """Say whether the record of a stored bundle is on disk."""

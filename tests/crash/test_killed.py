@@ -126,3 +126,29 @@ def test_random_kills_against_a_real_gcs_server_lose_nothing(
 
     assert once(spool, "killed").returncode == 0
     assert_all_archived(spool, "killed")
+
+
+@pytest.mark.slow
+def test_a_directory_moved_away_over_a_restart_comes_back_without_second_rows(
+    tmp_path: Path,
+) -> None:
+    """Stored files that were gone when they were to be unlinked are known to the next process."""
+    for steps in range(15, 40):  # die when all is stored, before the first unlink
+        home = tmp_path / str(steps)
+        spool = Spool(home / "spool")
+        bucket = url_of(home / "bucket")
+        spool.write_many(3)
+        argv = arguments(spool, bucket, "-once", "-missed-age", "0s", "-upload-concurrency", "1")
+        assert run_and_die(steps, home, argv)
+        if list(spool.state_dir.glob("*.stored")):
+            break
+    assert len(spool.left()) == 3
+    day, away = spool.experiment / "foo1/2026/01/02", home / "away"
+    day.rename(away)
+
+    assert once(spool, bucket).returncode == 0
+    assert spool.journal() == []
+    away.rename(day)
+    assert once(spool, bucket).returncode == 0
+
+    assert_all_archived(spool, bucket)

@@ -118,4 +118,6 @@ class Spool:
     def journal(self) -> list[str]:
         """Return the journal's entries."""
         names = [p.name for p in self.state_dir.glob("*")] if self.state_dir.exists() else []
-        return sorted(name for name in names if name not in {"lock", "reserve", "judging"})
+        return sorted(
+            name for name in names if name not in {"lock", "reserve", "judging", "vanished"}
+        )

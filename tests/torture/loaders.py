@@ -106,7 +106,7 @@ class Filler:
         self._number += 1
         line = row(self._number, day=day, go=go)
         if keep:
-            known.good.add((f"{day:%Y/%m/%d}/m{self._number}.json", _uuid_of(self._number)))
+            known.good.add((_filename(line), _uuid_of(self._number)))
         return line
 
 

@@ -1,0 +1,36 @@
+"""Stored files whose path was gone, remembered over restarts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jostler.bundle import vanished
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def test_what_was_appended_is_read(tmp_path: Path) -> None:
+    """The latest content of a path counts; a line that was cut off is passed over."""
+    file = tmp_path / "vanished"
+    assert vanished.read(file) == {}
+
+    vanished.append(file, {"foo1/2026/01/02/a.json": b"\1" * 16, "foo1/2026/01/02/b.json": b"\2"})
+    vanished.append(file, {"foo1/2026/01/02/a.json": b"\3" * 16, "bad\udcff.json": b"\4"})
+    with file.open("ab") as out:
+        out.write(b'["foo1/2026/01/02/c.js')
+
+    expected = {"foo1/2026/01/02/a.json": b"\3" * 16, "foo1/2026/01/02/b.json": b"\2"}
+    assert vanished.read(file) == expected
+
+
+def test_only_the_latest_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file does not grow for ever."""
+    monkeypatch.setattr(vanished, "REMEMBERED_MOST", 3)
+    file = tmp_path / "vanished"
+    vanished.append(file, {f"{n}.json": bytes([n]) for n in range(9)})
+
+    assert list(vanished.read(file)) == ["6.json", "7.json", "8.json"]
+    assert len(file.read_bytes().splitlines()) == 3
