@@ -10,7 +10,7 @@ apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
   && apt-get update -qq && apt-get install -qq -y $(1) >/dev/null; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java chromium systemd k8s-tools k8s-check k8s-real check lint types test format lock image-check demo screenshot bench bench-loader torture clean
+.PHONY: help setup java chromium systemd k8s-tools k8s-check k8s-real check lint types test format lock image-check demo screenshot bench bench-loader torture clients clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -111,6 +111,18 @@ bench-loader: java $(READY) ## measure the loader on this machine, beside Spark'
 	$(BIN)/python -m bench.loader
 	$(BIN)/python -m bench.loads
 
+# Versions that need nothing but the package registries: later ones of dbt fetch a parser elsewhere.
+CLIENTS := .venv-clients
+$(CLIENTS)/.ready: Makefile pyproject.toml
+	@$(PYTHON) -m venv $(CLIENTS) && $(PYTHON) -m venv $(CLIENTS)/server
+	$(CLIENTS)/server/bin/python -m pip install --quiet -e '.[embedded]' grpcio pyarrow google-cloud-bigquery-storage
+	$(CLIENTS)/bin/python -m pip install --quiet pandas-gbq sqlalchemy-bigquery 'ibis-framework[bigquery]' \
+	  'sqlglot<30.1' 'dbt-core<1.11' 'dbt-bigquery<1.11' grpcio google-cloud-bigquery-storage
+	@touch $@
+
+clients: $(CLIENTS)/.ready ## other clients of the embedded BigQuery: pandas-gbq, SQLAlchemy, ibis, dbt, Go (slow)
+	$(CLIENTS)/bin/python tests/clients/run.py
+
 MINUTES ?= 30
 RUNS ?= 200
 torture: java $(READY) ## kill agents (MINUTES=30), then loaders (RUNS=200) at random, fail everything, count all (slow)
@@ -118,4 +130,4 @@ torture: java $(READY) ## kill agents (MINUTES=30), then loaders (RUNS=200) at r
 	$(BIN)/python -m tests.torture.loaders --runs $(RUNS)
 
 clean: ## remove the virtual environment and what tools left
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist *.egg-info
+	rm -rf $(VENV) $(CLIENTS) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist *.egg-info

@@ -34,9 +34,11 @@ from embedded.wire import Call, Reply
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
     from starlette.requests import Request
 
+    from embedded.storageread import StorageRead
     from embedded.store import Store
 
     Handler = Callable[[Call], Reply]
@@ -60,7 +62,7 @@ class Service:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.faults = Faults()
-        results = Results(store)
+        self._results = results = Results(store)
         queries = Queries(store, results)
         self._jobs = Jobs(
             store, {"load": Loads(store), "query": queries, "copy": Copies(store)}, self.faults
@@ -76,6 +78,17 @@ class Service:
         """End the work and write everything into the file."""
         self._jobs.close()
         self._store.close()
+
+    def storage_read(
+        self, address: tuple[str, int | None], certificate: Path | None
+    ) -> StorageRead | None:
+        """Return the Storage Read API, not yet started; None if the address has no port."""
+        host, port = address
+        if port is None:
+            return None
+        from embedded.storageread import StorageRead  # noqa: PLC0415 - its packages are optional
+
+        return StorageRead(self._store, self._results, (host, port), certificate)
 
     def routes(self) -> list[tuple[str, str, Handler]]:
         """Return method, path and handler of all that is served."""

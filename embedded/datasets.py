@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from embedded import results
 from embedded.columns import quoted
 from embedded.errors import ApiError, already_exists, invalid, not_found, unsupported
 from embedded.names import DatasetRef, new_dataset
@@ -32,6 +33,7 @@ GIVEN_BY_SERVER = frozenset(
 )
 ACCESS = [{"role": "OWNER", "specialGroup": "projectOwners"}]
 DEFAULT_LOCATION = "US"
+ANONYMOUS = results.DATASET  # of each project: hidden, where results are and clients put tables
 
 
 def now_ms() -> str:
@@ -77,6 +79,8 @@ def find_dataset(cursor: duckdb.DuckDBPyConnection, ref: DatasetRef) -> Json:
         ApiError: there is none.
     """
     body = Resources(cursor, "dataset").find(ref)
+    if body is None and ref.dataset == ANONYMOUS:
+        return {"location": DEFAULT_LOCATION, "datasetReference": ref.to_api()}
     if body is None:
         raise not_found("Dataset", str(ref))
     return body

@@ -1,4 +1,4 @@
-"""DDL: CREATE and DROP of datasets, tables and views, and ALTER TABLE … ADD COLUMN.
+"""DDL: CREATE and DROP of datasets, tables and views, ALTER TABLE … ADD COLUMN and SET OPTIONS.
 
 **Invariant:** a table made here is the one that the API would make of the same schema, partitioning
 and options.
@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from embedded import fields as columns_of
-from embedded.catalog import create_table, drop_table, find_table, set_fields, table_or_none
+from embedded.catalog import (
+    Table,
+    create_table,
+    drop_table,
+    find_table,
+    save_table,
+    set_fields,
+    table_or_none,
+)
 from embedded.changes import Change
 from embedded.datasets import drop_dataset, find_dataset, make_dataset
 from embedded.errors import already_exists, invalid, not_found, unsupported
@@ -28,7 +36,6 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from embedded.catalog import Table
     from embedded.fields import Field
     from embedded.translate import Context, Statement
     from embedded.wire import Json
@@ -335,7 +342,7 @@ def _drop_dataset(cursor: duckdb.DuckDBPyConnection, tree: exp.Drop, ref: Datase
 
 
 def _alter(cursor: duckdb.DuckDBPyConnection, tree: exp.Alter, context: Context) -> Json:
-    """ALTER TABLE … ADD COLUMN; the rest is for the API."""
+    """ALTER TABLE … ADD COLUMN and SET OPTIONS; the rest is for the API."""
     ref = table_of(tree.this, context)
     if tree.args.get("kind") != "TABLE":
         raise unsupported(f"ALTER {tree.args.get('kind')}")
@@ -343,6 +350,9 @@ def _alter(cursor: duckdb.DuckDBPyConnection, tree: exp.Alter, context: Context)
     known = {field.name.lower() for field in table.fields}
     added: list[Field] = []
     for action in tree.args["actions"]:
+        if isinstance(action, exp.AlterSet):
+            table = _with_options(cursor, table, action)
+            continue
         if not isinstance(action, exp.ColumnDef):
             raise unsupported(f"ALTER TABLE {action.sql('bigquery')[:60]}")
         if action.name.lower() in known:
@@ -353,6 +363,18 @@ def _alter(cursor: duckdb.DuckDBPyConnection, tree: exp.Alter, context: Context)
     merged = Change(table=str(ref)).merged(table.fields, (*table.fields, *added))
     set_fields(cursor, table, merged)
     return _done("ALTER", ref)
+
+
+def _with_options(cursor: duckdb.DuckDBPyConnection, table: Table, action: exp.AlterSet) -> Table:
+    """SET OPTIONS: what is named changes, the rest stays."""
+    body = dict(table.body)
+    for properties in filter(None, action.expressions):  # OPTIONS() of nothing is parsed as None
+        if not isinstance(properties, exp.Properties):
+            raise unsupported(f"ALTER TABLE {action.sql('bigquery')[:60]}")
+        for item in properties.expressions:
+            body |= _option(item, OPTIONS)
+    body = {key: value for key, value in body.items() if value is not None}
+    return save_table(cursor, Table(table.ref, body))
 
 
 def table_of(node: exp.Table, context: Context) -> TableRef:

@@ -30,6 +30,21 @@ def parameters_of(query: Json) -> dict[str, str]:
     }
 
 
+def in_text(given: Json) -> Json:
+    """Return a parameter with its values in text, as the API writes them; clients send numbers."""
+    return {key: _in_text(key, item) for key, item in given.items()}
+
+
+def _in_text(key: str, item: object) -> object:
+    if isinstance(item, dict):
+        return in_text(item)
+    if isinstance(item, list):
+        return [_in_text("", part) for part in item]
+    if key != "value" or item is None or isinstance(item, str):
+        return item
+    return str(item).lower() if isinstance(item, bool) else str(item)
+
+
 def _type(api: Json) -> str:
     kind = str(api.get("type") or "")
     if kind == "ARRAY":

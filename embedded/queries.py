@@ -19,8 +19,8 @@ from embedded.errors import STATUS, ApiError, invalid, unsupported
 from embedded.fields import to_api
 from embedded.landing import Landing
 from embedded.names import JobRef, dataset_ref, destination
-from embedded.parameters import parameters_of
-from embedded.results import DATASET, columns, written
+from embedded.parameters import in_text, parameters_of
+from embedded.results import DATASET, columns, is_result, written
 from embedded.scripts import Script
 from embedded.statements import execute
 from embedded.translate import Context, parsed_all, translate
@@ -67,6 +67,8 @@ class Queries:
             raise unsupported("Legacy SQL (set useLegacySql to false)")
         if not str(query.get("query") or "").strip():
             raise invalid("Required parameter is missing: query")
+        if query.get("queryParameters"):
+            query["queryParameters"] = [in_text(item) for item in query["queryParameters"]]
         default = query.get("defaultDataset")
         if not default:
             return ""
@@ -112,7 +114,10 @@ class Queries:
             statement = translate(cursor, sql, context)
             if statement.kind == "SELECT":
                 return self._land(cursor, job, statement.sql)
-            return _statistics(statement.kind, execute(cursor, statement, context))
+            done = execute(cursor, statement, context)
+            if statement.kind == "CREATE_TABLE_AS_SELECT" and "ddlTargetTable" in done:
+                query["destinationTable"] = done["ddlTargetTable"]  # where clients look for it
+            return _statistics(statement.kind, done)
 
         return effect
 
@@ -224,13 +229,13 @@ class Queries:
             if key in statistics:
                 reply[key] = statistics[key]
         place = body["configuration"]["query"].get("destinationTable") or {}
-        if not place:
+        if not place or statistics["statementType"] not in {"SELECT", "SCRIPT"}:
             return {**reply, "totalRows": "0"}
         return reply | self._page(ref, place, start, limit, how)
 
     def _page(self, ref: JobRef, place: Json, start: int, limit: int | None, how: Stamps) -> Json:
         with self._store.reading() as cursor:
-            if place.get("datasetId") == DATASET:
+            if is_result(place.get("datasetId", ""), place.get("tableId", "")):
                 name, fields, total = self._results.find(str(ref))
             else:
                 table = find_table(cursor, destination(place, ref.project)[0])

@@ -31,6 +31,14 @@ KEPT = 200
 DATASET = "_embedded_results"
 
 
+def is_result(dataset: str, table: str) -> bool:
+    """Say whether a table is a kept result: its name is a job's, which no table's can be.
+
+    Clients write tables of their own beside the results, as ibis does: see `find_dataset`.
+    """
+    return dataset == DATASET and ":" in table
+
+
 class Results:
     """The kept results; the oldest goes when there are too many."""
 

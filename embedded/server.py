@@ -32,23 +32,36 @@ class EmbeddedBigQuery:
         data_dir: where its data is kept; made if it is not there.
         port: TCP port; 0 takes a free one.
         host: address to listen on.
+        storage_port: TCP port of the Storage Read API, 0 for a free one; None leaves it out.
+        storage_certificate: PEM file with key and certificate, for clients that insist on TLS.
 
     Raises:
         InUseError: another process serves the directory.
         OSError: the port is taken.
+        ImportError: the Storage Read API is asked for and its packages are not installed.
     """
 
-    def __init__(self, data_dir: Path, port: int = 0, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        *,
+        storage_port: int | None = None,
+        storage_certificate: Path | None = None,
+    ) -> None:
         self._service = Service(Store(data_dir))
         try:
+            self._storage = self._service.storage_read((host, storage_port), storage_certificate)
             self._socket = socket.create_server((host, port), backlog=BACKLOG)
-        except OSError:
+        except (OSError, ImportError):
             self._service.close()
             raise
         # Accepted connections inherit it; without it each reply waits for a delayed ACK of 40 ms.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port = int(self._socket.getsockname()[1])
         self.url = f"http://{host}:{self.port}"
+        self.storage_address = f"{host}:{self._storage.port}" if self._storage else ""
         config = uvicorn.Config(
             application(self._service),
             log_level="warning",
@@ -70,6 +83,8 @@ class EmbeddedBigQuery:
 
     def __enter__(self) -> Self:
         self._thread.start()
+        if self._storage:
+            self._storage.start()
         until = time.monotonic() + START_S
         while not self._server.started:
             if time.monotonic() > until or not self._thread.is_alive():
@@ -80,4 +95,6 @@ class EmbeddedBigQuery:
     def __exit__(self, *_: object) -> None:
         self._server.should_exit = True
         self._thread.join()
+        if self._storage:
+            self._storage.stop()
         self._service.close()

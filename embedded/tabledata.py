@@ -19,7 +19,7 @@ from embedded.errors import invalid, unsupported
 from embedded.judge import RowJudge, encoded
 from embedded.landing import Landing
 from embedded.names import destination
-from embedded.results import DATASET
+from embedded.results import is_result
 from embedded.scalars import Flaw
 from embedded.wire import Call, Json, Reply
 
@@ -58,7 +58,7 @@ class TableData:
         self, cursor: duckdb.DuckDBPyConnection, call: Call
     ) -> tuple[str, tuple[Field, ...]]:
         api = {"datasetId": call.names["dataset"], "tableId": call.names["table"]}
-        if call.names["dataset"] == DATASET:
+        if is_result(call.names["dataset"], call.names["table"]):
             name, fields, _ = self._results.find(call.names["table"])
             return name, fields
         ref, day = destination(api, call.names["project"])

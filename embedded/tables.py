@@ -25,7 +25,7 @@ from embedded.changes import Change
 from embedded.datasets import check_etag, find_dataset, patched
 from embedded.errors import invalid, unsupported
 from embedded.names import DatasetRef, TableRef, new_table
-from embedded.results import DATASET
+from embedded.results import is_result
 from embedded.store import Resources
 from embedded.wire import Call, Json, Reply, page
 
@@ -72,7 +72,7 @@ class Tables:
 
     def get(self, call: Call) -> Reply:
         """Return one table with the number of its rows."""
-        if call.names["dataset"] == DATASET:
+        if is_result(call.names["dataset"], call.names["table"]):
             return Reply(self._results.table(call.names["table"]))
         with self._store.reading() as cursor:
             return Reply(shown(cursor, find_table(cursor, table_ref(call))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import uuid
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -213,3 +214,31 @@ def test_other_formats_are_refused_by_name(server: Server, dataset: str) -> None
     """Avro and ORC are not read here."""
     with pytest.raises(BadRequest, match="Source format AVRO"):
         load(server.client(), f"{dataset}.t", b"", source_format="AVRO")
+
+
+def test_a_client_may_put_tables_beside_its_results(client: bigquery.Client) -> None:
+    """The hidden dataset of results takes loads, and its tables can be read and queried."""
+    job = client.query("SELECT 1 AS n")
+    job.result()
+    place = job.destination
+    table = f"proj.{place.dataset_id}.mine_{uuid.uuid4().hex}"
+
+    load(client, table, b"1,a,2022-09-29\n", schema=PLACE)
+
+    assert rows(client, table) == [(1, "a", date(2022, 9, 29))]
+    assert [row.n for row in client.query_and_wait(f"SELECT n FROM `{table}`")] == [1]
+    assert place.dataset_id not in {found.dataset_id for found in client.list_datasets()}
+
+
+def test_parameters_come_back_as_text(client: bigquery.Client) -> None:
+    """A job's resource has each parameter's value in text, whatever the client sent."""
+    value = {"parameterType": {"type": "INT64"}, "parameterValue": {"value": 7}, "name": "x"}
+    sent = {"query": "SELECT @x AS x", "useLegacySql": False, "queryParameters": [value]}
+    answer = client._connection.api_request(
+        "POST", "/projects/proj/queries", data={**sent, "parameterMode": "NAMED"}
+    )
+
+    job = client.get_job(answer["jobReference"]["jobId"]).to_api_repr()
+
+    given = job["configuration"]["query"]["queryParameters"][0]
+    assert given["parameterValue"]["value"] == "7"

@@ -191,3 +191,21 @@ def test_help_has_no_marks_of_bold_type() -> None:
     )  # fmt: skip
     assert "**" not in done.stdout
     assert "`" not in done.stdout
+
+
+def test_alter_table_sets_options(client: bigquery.Client, dataset: str) -> None:
+    """SET OPTIONS changes what it names, as dbt does after a seed."""
+    client.query_and_wait(
+        f"CREATE TABLE {dataset}.t (n INT64) OPTIONS (description = 'a', labels = [('k', 'v')])"
+    )
+    client.query_and_wait(f"ALTER TABLE {dataset}.t SET OPTIONS (description = 'b')")
+    client.query_and_wait(f"ALTER TABLE {dataset}.t SET OPTIONS()")
+    table = client.get_table(f"{dataset}.t")
+    assert (table.description, table.labels) == ("b", {"k": "v"})
+
+
+def test_a_created_table_is_its_jobs_destination(client: bigquery.Client, dataset: str) -> None:
+    """Clients find the table of CREATE TABLE AS in the job, and no rows."""
+    job = client.query(f"CREATE TABLE {dataset}.t AS SELECT 1 AS n")
+    assert list(job.result()) == []
+    assert job.destination.table_id == "t"
