@@ -150,6 +150,12 @@ class Planner:
             shared[table.view].append(table)
         for view, members in shared.items():
             columns = [(table.name, self.ready[str(table.name)].fields) for table in members]
+            try:
+                if members[0].place.organization:
+                    columns += tables.others_in_view(self._warehouse, view, columns)
+            except WarehouseError as exc:
+                self.problem(str(view), str(exc))
+                continue
             if len({schema_digest(fields) for _, fields in columns}) > 1:
                 self.problem(str(view), "its tables have different columns: left as it is")
                 continue
@@ -255,7 +261,7 @@ class Planner:
         """Return whether all days of a table were listed and none was postponed."""
         name = str(table.name)
         left = self._unlisted | self._postponed
-        return self._windows[name] == EVERYTHING and name not in left
+        return table.whole and self._windows[name] == EVERYTHING and name not in left
 
     def listed(self, table: Table) -> list[TableDay]:
         """List a table's days in its window; on failure report it and return no days."""

@@ -82,10 +82,11 @@ JobID         STRING    Load job of the day as it was planned; its number may ha
 RunID         STRING    The run, as in loads.
 """)
 
+# A table that was removed and made again begins anew with attempt 1.
 _DAYS_SQL = """\
 SELECT * EXCEPT (nth) FROM (
-  SELECT *, ROW_NUMBER() OVER (PARTITION BY `table`, `date` ORDER BY Attempt DESC, Finished DESC)
-    AS nth
+  SELECT *, ROW_NUMBER() OVER (
+    PARTITION BY `table`, `date` ORDER BY TableMade DESC, Attempt DESC, Finished DESC) AS nth
   FROM `{loads}` WHERE Status IN ('success', 'rejected')
 ) WHERE nth = 1"""
 _REJECTS_SQL = """\
@@ -94,22 +95,23 @@ SELECT r.* FROM `{reject_rows}` AS r JOIN `{days}` AS d
 _STATE_SQL = """\
 SELECT `table`, `date`, Attempt, Status, Fingerprint, Buckets, TableMade, RowsRead, RowsRejected
 FROM (
-  SELECT *, ROW_NUMBER() OVER (PARTITION BY `table`, `date` ORDER BY Attempt DESC, Finished DESC)
-    AS nth
+  SELECT *, ROW_NUMBER() OVER (
+    PARTITION BY `table`, `date` ORDER BY TableMade DESC, Attempt DESC, Finished DESC) AS nth
   FROM `{loads}` WHERE `table` IN UNNEST(@tables) AND Status != 'skipped' AND `date` IS NOT NULL
 ) WHERE nth = 1"""
 
 _LOADED_SQL = """\
-SELECT `table`, `date`, TableMade, Bundles, Objects FROM (
-  SELECT *, ROW_NUMBER() OVER (PARTITION BY `table`, `date` ORDER BY Attempt DESC, Finished DESC)
-    AS nth
+SELECT `table`, `date`, TableMade, Bundles, {objects} FROM (
+  SELECT *, ROW_NUMBER() OVER (
+    PARTITION BY `table`, `date` ORDER BY TableMade DESC, Attempt DESC, Finished DESC) AS nth
   FROM `{loads}` WHERE `table` IN UNNEST(@tables) AND Status = 'success'
     AND `date` >= '{start}' AND `date` <= '{end}'
 ) WHERE nth = 1"""
 
 _JOBS_SQL = """\
 SELECT `table`, COUNT(DISTINCT JobID) AS n FROM `{loads}`
-WHERE `table` IN UNNEST(@tables) AND JobID != '' AND Finished > TIMESTAMP '{since}' GROUP BY 1"""
+WHERE `table` IN UNNEST(@tables) AND JobID != ''
+  AND Status != 'rejected' AND Finished > TIMESTAMP '{since}' GROUP BY 1"""
 
 
 class Ledger:
@@ -191,7 +193,10 @@ class Ledger:
             made: when each table was created; older ledger rows belong to a table since deleted.
         """
         dates = [day.date for day in days]
-        sql = _LOADED_SQL.format(loads=self.name(LOADS), start=min(dates), end=max(dates))
+        objects = "Objects" if self._has("Objects") else "CAST(NULL AS STRING) AS Objects"
+        sql = _LOADED_SQL.format(
+            loads=self.name(LOADS), start=min(dates), end=max(dates), objects=objects
+        )
         tables = sorted({str(day.table.name) for day in days})
         return {
             (row["table"], row["date"]): Loaded(
@@ -200,6 +205,13 @@ class Ledger:
             for row in self._warehouse.rows(sql, tables=tables)
             if row["TableMade"] == made.get(row["table"])
         }
+
+    def _has(self, column: str) -> bool:
+        """Say whether the ledger has a column; a plan may meet one of an older version."""
+        if LOADS in self._made:  # it was prepared
+            return True
+        found = self._warehouse.get_table(self.name(LOADS))
+        return found is not None and any(field.name == column for field in found.schema)
 
     def jobs(self, tables: Iterable[str], since: datetime) -> dict[str, int]:
         """Count the load jobs of tables since an instant."""

@@ -15,6 +15,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from jostler.format.bigquery_names import TableName
 from jostler.schema import Relation, compare, fields_from_api, merged
 from loader.bigquery.warehouse import api_schema
 from loader.errors import SchemaError
@@ -22,7 +23,6 @@ from loader.errors import SchemaError
 if TYPE_CHECKING:
     from google.cloud import bigquery
 
-    from jostler.format.bigquery_names import TableName
     from jostler.schema import Field, Fields
     from loader.bigquery.warehouse import Json, Warehouse
     from loader.plan.discover import Table
@@ -31,6 +31,7 @@ RACES_MAX = 10
 UNFINISHED = "jostler-first-load"
 OWNER = "jostler-owner"
 PARTITIONING = {"type": "DAY", "field": "date"}
+_SELECT_RE = re.compile(r"^SELECT \* FROM `([^`.]+)\.([^`.]+)\.([^`.]+)`$", re.MULTILINE)
 _NOT_LABEL_RE = re.compile(r"[^a-z0-9_-]")
 _OWNER_RE = re.compile(r" of experiment (\S+)\.$")
 _RECORD_OF = "Loaded by jostler from bundles in Cloud Storage"
@@ -125,10 +126,32 @@ def prepare_view(
         warehouse.create_table(view, {**wanted, "description": told})
         return True
     # BigQuery fixes a view's columns when it is created, so it is replaced when the table has more.
-    frozen = fields_from_api([column.to_api_repr() for column in found.schema])
+    frozen = _fields_of(found)
     if found.view_query == sql and not compare(frozen, tables[0][1]).added:
         return False
     return warehouse.change_table(found, wanted) is not None
+
+
+def others_in_view(
+    warehouse: Warehouse, view: TableName, tables: list[tuple[TableName, Fields]]
+) -> list[tuple[TableName, Fields]]:
+    """Return the tables that a view has besides these: those of organizations that failed now.
+
+    Raises:
+        WarehouseError: BigQuery refuses.
+    """
+    found = warehouse.get_table(view)
+    names = set(_SELECT_RE.findall((found.view_query or "") if found else ""))
+    others = []
+    for parts in sorted(names - {(n.project, n.dataset, n.table) for n, _ in tables}):
+        name = TableName(project=parts[0], dataset=parts[1], table=parts[2], wanted=parts[1])
+        if there := warehouse.get_table(name):
+            others.append((name, _fields_of(there)))
+    return others
+
+
+def _fields_of(found: bigquery.Table) -> Fields:
+    return fields_from_api([column.to_api_repr() for column in found.schema])
 
 
 def _properties(table: Table) -> Json:
@@ -181,7 +204,7 @@ def _difference(table: Table, found: bigquery.Table) -> tuple[Fields, Json]:
             hint="load into another dataset, or remove it",
         )
     _check_owner(table, found)
-    stored = fields_from_api([column.to_api_repr() for column in found.schema])
+    stored = _fields_of(found)
     comparison = compare(stored, table.fields)
     if comparison.relation is Relation.INCOMPATIBLE:
         raise SchemaError(

@@ -69,6 +69,7 @@ class Table:
         sources: the places to load from, all of the same experiment and datatype.
         fields: the merged columns of the sources' schemas.
         rivals: the folders of other experiments that map to the same table; only one owns it.
+        whole: whether no bucket was left out because its schema is unreadable.
     """
 
     name: TableName
@@ -76,6 +77,7 @@ class Table:
     sources: tuple[Source, ...]
     fields: Fields
     rivals: tuple[str, ...] = ()
+    whole: bool = True
 
     @property
     def experiment(self) -> str:
@@ -115,12 +117,14 @@ class Discovered:
         problems: pairs of what is concerned and what is wrong.
         experiments: all experiments that have a table schema, selected or not.
         datatypes: all datatypes that have a table schema, selected or not.
+        unread: folder and datatype of each table schema that is unreadable.
     """
 
     tables: list[Table] = field(default_factory=list)
     problems: list[tuple[str, str]] = field(default_factory=list)
     experiments: set[str] = field(default_factory=set)
     datatypes: set[str] = field(default_factory=set)
+    unread: set[tuple[str, str]] = field(default_factory=set)
 
 
 def discover(buckets: Iterable[Bucket], options: Options) -> Discovered:
@@ -153,7 +157,14 @@ def discover(buckets: Iterable[Bucket], options: Options) -> Discovered:
             )
             rivals = tuple(sorted(wanted[str(name)] - {root}))
             found.tables.append(
-                Table(name=name, view=view, sources=tuple(sources), fields=fields, rivals=rivals)
+                Table(
+                    name=name,
+                    view=view,
+                    sources=tuple(sources),
+                    fields=fields,
+                    rivals=rivals,
+                    whole=(root, first.datatype) not in found.unread,
+                )
             )
     if not options.allow_empty:
         found.problems += missing("experiment", options.experiment, found.experiments)
@@ -217,6 +228,7 @@ def _sources(bucket: Bucket, options: Options, found: Discovered) -> Iterator[So
             fields = _fields(bucket, entry, datatype)
             if isinstance(fields, str):
                 found.problems.append((f"{bucket.url}/{entry}", fields))
+                found.unread.add((place.root, datatype))
             else:
                 yield Source(bucket=bucket, place=place, datatype=datatype, fields=fields)
         # The Go agent stores index bundles but no schema for them; the schema is always the same.

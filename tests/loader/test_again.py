@@ -1,0 +1,106 @@
+"""What older days, tables and ledgers left behind does not lead a run astray."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from google.cloud import bigquery
+
+from jostler.format.names import Place
+from loader.bigquery import attempts
+from tests.loader.plain import load
+from tests.loader.test_load import FOO, names
+from tests.loader.test_owners import unfinished
+from tests.loader.world import DAY, PLACE, row
+
+if TYPE_CHECKING:
+    from tests.loader.world import World
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "pause", lambda _: None)
+
+
+def test_a_table_made_again_is_known_by_its_own_rows(world: World) -> None:
+    """The ledger has higher attempts of the table that was removed."""
+    world.put_schema()
+    for number in (1, 2):
+        world.put_bundle([row(number)])
+        assert load(world).code == 0
+    world.client.delete_table(FOO)
+
+    assert load(world).days[FOO, str(DAY)]["attempt"] == 1
+    assert load(world).days == {}
+    assert world.rows() == names(1, 2)
+    assert [told["Attempt"] for told in world.sql("SELECT Attempt FROM jostler.days")] == [1]
+    world.remove(world.names("autoload/v1/exp/foo1")[0])
+    assert "are gone" in load(world, "--force").out
+
+
+def test_a_plan_can_be_asked_for_with_an_older_ledger(world: World) -> None:
+    """A plan changes nothing, so it may be the first to meet a ledger without today's columns."""
+    world.put_schema()
+    world.put_bundle([row(1)])
+    assert load(world).code == 0
+    (told,) = world.ledger()
+    table = world.client.get_table("jostler.loads")
+    columns = [column for column in table.schema if column.name != "Objects"]
+    world.client.delete_table(table)
+    older = bigquery.Table(table.reference, columns)
+    older.time_partitioning = table.time_partitioning
+    world.client.create_table(older)
+    line = json.loads(json.dumps({**told, "Objects": None}, default=str))
+    line = {name: value for name, value in line.items() if value is not None}
+    world.client.load_table_from_json([line], older).result()
+    world.put_bundle([row(2)])
+
+    ran = load(world, "--dry-run")
+
+    assert ran.code == 0, ran.err
+    assert "1 days would be loaded" in ran.out
+
+
+def test_a_first_load_is_not_finished_without_one_of_its_buckets(world: World) -> None:
+    """A bucket whose schema cannot be read is left out of the table, with all of its days."""
+    world.put_schema()
+    world.put_bundle([row(1)])
+    other = world.storage.create_bucket(f"{world.bucket}-b")
+    other.blob(PLACE.table_schema("foo1")).upload_from_string("no JSON")
+    both = ["--bucket", world.url, "--bucket", f"gs://{other.name}", "--period=daily"]
+
+    assert load(world, *both).code == 1
+    assert world.rows() == names(1)
+    assert unfinished(world)
+    other.blob(PLACE.table_schema("foo1")).upload_from_string(world.get(PLACE.table_schema("foo1")))
+    assert load(world, *both).code == 0
+    assert not unfinished(world)
+
+
+def test_a_view_of_several_organizations_loses_none_that_fails(world: World) -> None:
+    places = [
+        Place(data_dir="autoload/v2", organization=name, experiment="exp")
+        for name in ("one", "two")
+    ]
+    for number, place in enumerate(places):
+        world.put_schema(place=place)
+        world.put_bundle([row(number)], place=place)
+    assert load(world).code == 0
+    view = "mlab_v2_exp.foo1_raw"
+    assert len(world.rows(view)) == 2
+    world.put("autoload/v2/tables/one/exp/foo1.table.json", b"no JSON")
+
+    assert load(world).code == 1
+    assert len(world.rows(view)) == 2
+
+
+def test_a_refused_day_is_no_load_job(world: World) -> None:
+    world.put_schema()
+    world.put_bundle([b"bad"])
+    assert load(world).code == 1
+    world.put_bundle([row(1)])
+    ran = load(world, "--jobs-per-day=1", "--max-bad-fraction=0.5")
+    assert ran.code == 0, ran.out
+    assert world.rows() == names(1)
