@@ -1,7 +1,7 @@
-"""The datatypes' directories in the spool: made where they are missing, as long as the agent runs.
+"""Create the datatypes' directories in the spool, at the start and whenever one is removed.
 
-**Invariant:** a datatype's directory is a directory and no link: whoever may write in the spool
-could point a link anywhere, and the agent deletes what it has stored.
+**Invariant:** a datatype's directory is not a symbolic link.  Whoever may write in the spool could
+point a link anywhere, and the agent deletes the files that it has stored.
 """
 
 from __future__ import annotations

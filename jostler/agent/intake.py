@@ -42,32 +42,32 @@ DAYS_MOST = 10_000
 
 
 class Nothing(NamedTuple):
-    """There is nothing to do: it was dealt with, or is not there."""
+    """There is nothing to do: the file was handled before, or does not exist."""
 
 
 class Gone(NamedTuple):
-    """It is not there any more; with `announced`, an event had said that it is."""
+    """The file is gone; with `announced`, an event had reported it."""
 
     path: str
     announced: bool
 
 
 class Written(NamedTuple):
-    """Somebody has it open for writing: its end is heard."""
+    """A process has the file open for writing: an event will report its close."""
 
     path: str
     state: FileState
 
 
 class Closed(NamedTuple):
-    """It belongs to a bundle, and was closed once more: it may have other content now."""
+    """The file is in a bundle and was closed again, so its content may have changed."""
 
     path: str
     bundle: InFlight
 
 
 class Good(NamedTuple):
-    """Archive it; `writer` as in `Read`."""
+    """Archive the file; `writer` as in `Read`."""
 
     datatype: str
     day: Day
@@ -77,7 +77,7 @@ class Good(NamedTuple):
 
 
 class Bad(NamedTuple):
-    """Reject it; `day` is None if its path has none."""
+    """Reject the file; `day` is None if its path has none."""
 
     path: str
     state: FileState
@@ -86,19 +86,19 @@ class Bad(NamedTuple):
 
 
 class Doubtful(NamedTuple):
-    """It is bad as it is now, and may be half-written: wait until it changes or comes of age."""
+    """The file is bad but may be half-written: wait until it changes or reaches -missed-age."""
 
     path: str
     state: FileState
 
 
 class Early(NamedTuple):
-    """It is too young, or it grows: look again at the next scan.
+    """The file is too young, or is growing: look again at the next scan.
 
     Attributes:
-        path: below the spool.
-        state: in which it was seen.
-        grows: it is not merely too young.
+        path: its path below the spool.
+        state: the state in which it was seen.
+        grows: whether it was growing while it was read.
     """
 
     path: str
@@ -107,7 +107,7 @@ class Early(NamedTuple):
 
 
 class ReadAgain(NamedTuple):
-    """It could not be read, `tries` times in a row: look again at the next scan."""
+    """The file could not be read, `tries` times in a row: look again at the next scan."""
 
     path: str
     state: FileState
@@ -115,7 +115,7 @@ class ReadAgain(NamedTuple):
 
 
 class AlreadyStored(NamedTuple):
-    """It was gone when it was to be unlinked, and has come back: unlink it now."""
+    """The file is stored, was gone when it was to be unlinked, and is back: unlink it now."""
 
     entry: Entry
 
@@ -128,13 +128,13 @@ NOTHING = Nothing()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """By what the intake decides; sizes in bytes.
+    """The rules by which the intake decides; sizes in bytes.
 
     Attributes:
-        judges: for each datatype, what finds the flaw in a document.
-        max_bytes: of a bundle, hence of a row.
-        read_tries: after how many failed reads a file is called unreadable.
-        once: no scan will meet a file again.
+        judges: for each datatype, the function that returns what is wrong with a document.
+        max_bytes: the maximum size of a bundle, and so of a row.
+        read_tries: after how many failed reads a file counts as unreadable.
+        once: whether there is only one scan (`-once`).
     """
 
     judges: Mapping[str, Callable[[bytes], Flaw | None]]
@@ -144,13 +144,13 @@ class Rules:
 
 
 class Left(NamedTuple):
-    """A file that was looked at and left on the disk.
+    """A file that was examined and left on the disk.
 
     Attributes:
-        path: below the spool.
-        state: in which it was looked at.
-        kept: it is bad and stays; else it may yet become good.
-        rejection: what is wrong with it, if that can still be told.
+        path: its path below the spool.
+        state: the state in which it was examined.
+        kept: whether it is bad and stays; else it may still become good.
+        rejection: what is wrong with it, if that is still known.
     """
 
     path: str
@@ -160,14 +160,14 @@ class Left(NamedTuple):
 
 
 class Intake:
-    """Looks at paths, one at a time, in one thread.
+    """Examines paths one at a time, in one thread.
 
     Args:
-        rules: by what it decides.
+        rules: the rules by which it decides.
         spool: the files of the experiment.
-        in_flight: which paths belong to bundles.
-        left: which files were looked at before.
-        judging: notes which file is judged; None: nobody does.
+        in_flight: knows which paths belong to bundles.
+        left: knows which files were examined before and left on the disk.
+        judging: records which large file is being judged; None for no record.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class Intake:
 
         Args:
             full_path: of a file below the spool.
-            how: whether an event said that the file is complete, or a scan merely met it.
+            how: whether an event reported that the file was closed, or a scan found it.
         """
         path = full_path[self._prefix :]
         if owner := self._in_flight.owner(path):
@@ -211,7 +211,7 @@ class Intake:
         return self._judge(path, read, how)
 
     def _too_young(self, path: str, read: Read) -> Verdict | None:
-        """Decide whether a file that a scan met must wait or was looked at before."""
+        """Decide whether a file found by a scan must wait or was examined before."""
         state, left = read.state, self._left
         ages = left.current_ages()
         if read.writer:
@@ -231,7 +231,7 @@ class Intake:
         return Doubtful(bad.path, bad.state)
 
     def _is_at_rest(self, bad: Bad, writer: bool | None) -> bool:
-        """Say whether nobody writes a file: asked of the kernel, or else seen for a while."""
+        """Return whether no process writes a file, by the kernel or by its unchanged state."""
         if writer is False or self._rules.once:
             return True
         return self._left.is_unchanged(bad.path, bad.state)
@@ -268,7 +268,7 @@ class Intake:
         return day, rejection
 
     def _judged(self, path: str, datatype: str, read: Read) -> Rejection | None:
-        """Judge a file that is not small; one that the agent twice died of is refused without."""
+        """Judge a large file; reject it unjudged if the agent died twice while judging it."""
         if self._judging is None:
             return self._flaw(datatype, read)
         if rejection := self._deadly(path, datatype, read.state):
@@ -299,7 +299,7 @@ class Intake:
         )
 
     def _unreadable(self, path: str, exc: OSError) -> Verdict:
-        """Try again a few times; then say so in a row, and leave the file where it is."""
+        """Retry a few times; then store a rejected1 row that says so, and leave the file."""
         try:
             state = self.state_of(path)
         except OSError:
@@ -327,13 +327,13 @@ class Intake:
     # For those who ask
 
     def left(self, states: Iterable[tuple[str, FileState, bool]], most: int) -> list[Left]:
-        """Return those of some files that are still as they were left.
+        """Return those of some files that are still in the state in which they were left.
 
-        It reads and judges them again, so it takes its time; any thread may ask.
+        This reads and judges them again, so it may be slow; any thread may call it.
 
         Args:
             states: path, state, and whether the file stays.
-            most: files to return.
+            most: the maximum number of files to return.
         """
         found: list[Left] = []
         for path, state, kept in states:
@@ -348,7 +348,7 @@ class Intake:
             return False
 
     def _judged_again(self, path: str, state: FileState) -> Rejection | None:
-        """Say what is wrong with a file: of so many bad files only the states are remembered."""
+        """Return what is wrong with a file by judging it again; only its state was remembered."""
         datatype, _, filename = path.partition("/")
         try:
             read = read_file(self._spool, path, self._rules.max_bytes + 1)
@@ -374,7 +374,7 @@ def placed(datatype: str, filename: str) -> tuple[Day | None, Rejection | None]:
 
 
 def misnamed(datatype: str, name: str) -> Rejection | None:
-    """Return why a file may not be called so."""
+    """Return why a file name is not allowed; None if it is."""
     try:
         names.check_file_name(name)
     except ValueError as exc:

@@ -1,7 +1,8 @@
-"""Files that were looked at and left on the disk: until when, and why.
+"""Files that were examined and left on the disk, with the reason and when to examine them again.
 
-**Invariant:** a file is remembered by its state, so one that changes is looked at again.  What was
-rejected and stays is remembered on disk too: a restart does not reject it once more.
+**Invariant:** a file is remembered with its state, so a file that changes is examined again.  Files
+that were rejected and stay are remembered on disk, too, so that a restart does not reject them
+again.
 """
 
 from __future__ import annotations
@@ -29,23 +30,23 @@ REMEMBERED_MOST = 100_000
 
 
 class LeftFiles:
-    """Belongs to the agent's thread; others may ask `stays`.
+    """The files left on the disk; used by the agent's thread, others may call `stays`.
 
     Args:
         ages: when a file that a scan met is taken.
         kept_file: where to remember the files that were rejected and stay.
 
     Attributes:
-        ages: when a file that a scan met is taken, as far as the clock can be believed.
+        ages: when a file that a scan found is taken, corrected for steps of the clock.
         finished: bad files that stay, until they change.
         unreadable: files that were rejected because they cannot be read, until they change or can.
-        doubtful: files that are bad as they are now, and may yet become good.
+        doubtful: files that are bad now and may still become good.
         failed_reads: how often in a row a file could not be read.
-        overdue: paths of files that are old enough to go and cannot: they grow, cannot be read,
-            or are bad and too big to be stored whole.
-        waiting: files that a scan met too early, since the caller last set it to 0.
-        of_age_s: when the first of the bad files that scans alone have met comes of age, monotonic
-            seconds, since the caller last set it to None.
+        overdue: paths of files that are old enough and cannot be archived: they grow, cannot be
+            read, or are bad and too big to be stored whole.
+        waiting: how many files a scan found too early, since the caller last set it to 0.
+        of_age_s: when the first bad file found only by scans reaches -missed-age, monotonic
+            seconds; reset to None by the caller.
     """
 
     def __init__(self, ages: Ages, kept_file: Path) -> None:
@@ -62,17 +63,18 @@ class LeftFiles:
         self.of_age_s: float | None = None
 
     def stays(self, path: str) -> bool:
-        """Say whether a file is bad and stays; any thread may ask."""
+        """Return whether a file is bad and stays; any thread may call this."""
         return path in self.finished or path in self.unreadable
 
     def is_missed(self, state: FileState) -> bool:
-        """Say whether a file that a scan met is so old that it is taken, good or bad."""
+        """Return whether a file found by a scan has reached -missed-age."""
         return self.ages.until_missed_s(state, time.time_ns()) <= 0
 
     def is_unchanged(self, path: str, state: FileState) -> bool:
-        """Say whether a file has been seen in this state for as long as it takes to settle.
+        """Return whether a file has been seen in this state for at least -settle-age.
 
-        Times alone prove nothing: the clock may have stepped before this process began.
+        The file's times alone do not prove it: the clock may have been set before this process
+        began.
         """
         seen_s = self._sightings.unchanged_s(path, state, time.monotonic())
         if seen_s < self.ages.settle_s:
@@ -81,31 +83,31 @@ class LeftFiles:
         return True
 
     def current_ages(self) -> Ages:
-        """Return the ages after a look at the clock, whose steps make no file older."""
+        """Return the ages, corrected for steps of the clock so far."""
         if others_ns := self._clock.others_ns():
             self.ages = replace(self.ages, others_ns=others_ns)
         return self.ages
 
     def wait(self, path: str, state: FileState, *, late: bool) -> None:
-        """Leave a file for the next scan; with `late`, one that else would be taken now."""
+        """Leave a file for the next scan; `late` if it was old enough to be taken now."""
         self.waiting += 1
         if late and self.is_missed(state):
             self.overdue.add(path)
 
     def doubt(self, path: str, state: FileState) -> None:
-        """Leave a file that is bad and perhaps half-written until it changes or comes of age."""
+        """Leave a bad file that may be half-written until it changes or reaches -missed-age."""
         _remember(self.doubtful, path, state)
         left_s = self.ages.until_missed_s(state, time.time_ns())
         due_s = time.monotonic() + (left_s if left_s > 0 else self.ages.settle_s)
         self.of_age_s = due_s if self.of_age_s is None else min(self.of_age_s, due_s)
 
     def written(self, path: str, state: FileState) -> None:
-        """Leave a file that somebody writes: who closes it is heard, so no scan is asked for."""
+        """Leave a file that a process writes; its close gives an event, so no scan is needed."""
         if self.is_missed(state):
             self.overdue.add(path)
 
     def gone(self, path: str) -> None:
-        """Learn that a file is not there any more."""
+        """Forget a file that is gone."""
         self.overdue.discard(path)
 
     def finish(self, path: str, state: FileState, *, unreadable: bool = False) -> None:
@@ -113,7 +115,7 @@ class LeftFiles:
         _remember(self.unreadable if unreadable else self.finished, path, state)
 
     def taken(self, path: str) -> None:
-        """Learn that a file is in a bundle."""
+        """Forget a file that is now in a bundle."""
         if self.overdue:
             self.overdue.discard(path)
         if self.failed_reads:
@@ -122,7 +124,7 @@ class LeftFiles:
             self.unreadable.pop(path, None)
 
     def keep(self, kept: Mapping[str, FileState], *, is_unreadable: Callable[[str], bool]) -> None:
-        """Remember files that were rejected in the bucket and stay; the next process knows."""
+        """Remember on disk which files were stored as rejected and stay."""
         lines = []
         for path, state in kept.items():
             unreadable = is_unreadable(path)
@@ -139,7 +141,7 @@ class LeftFiles:
             )
 
     def load(self, status: Callable[[str], FileState]) -> None:
-        """Learn which files an earlier process rejected and left.
+        """Read which files an earlier process rejected and left.
 
         Args:
             status: returns the state of a path below the spool; raises OSError without one.
@@ -152,7 +154,7 @@ class LeftFiles:
                     if status(path) == (state := FileState(*numbers)):
                         lines[path] = _line(path, state, unreadable=unreadable)
                         self._keep(path, state, unreadable=unreadable)
-            with suppress(OSError):  # then those that have gone stay in it: harmless
+            with suppress(OSError):  # then files that are gone stay listed, which is harmless
                 if lines:
                     self._kept_file.write_bytes(b"".join(lines.values()))
                 else:

@@ -1,8 +1,8 @@
 """The loop: the steps that a running agent repeats, whether it runs once or until it is stopped.
 
-**Invariant:** one thread owns intake, bundles and counts; the threads of `Uploads` hand outcomes
-back through a queue.  While what every new bundle needs fails, nothing new is read: the disk is the
-queue.  What nobody foresaw about one file sets that file aside and stops nothing else.
+**Invariant:** one thread owns intake, bundles and counts; the threads of `Uploads` return outcomes
+through a queue.  While the bucket or the journal fails, no new file is read: the disk is the queue.
+An unforeseen error with one file sets that file aside and does not affect others.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Loop:
     Args:
         config: what to do.
         arrivals: where files come from.
-        taking: looks at files and does what is to be done with them.
-        left: files that stay on the disk.
-        open_bundles: that take rows.
-        delivery: of the sealed bundles.
-        directories: of the datatypes, which are made again if they are removed.
-        rescans: when the spool is scanned again.
-        reporter: is told what happens.
-        tally: what is counted.
+        taking: examines files and carries out the verdicts.
+        left: the files that stay on the disk.
+        open_bundles: the bundles that take rows.
+        delivery: stores sealed bundles and unlinks their files.
+        directories: the datatypes' directories, which are made again if they are removed.
+        rescans: requests further scans.
+        reporter: updates the status.
+        tally: the counts.
 
     Attributes:
         todo: arrivals to look at next.
@@ -88,16 +88,16 @@ class Loop:
 
     @property
     def fails(self) -> bool:
-        """Whether what every new bundle needs fails at the moment: the bucket or the journal."""
+        """Whether the bucket or the journal, which every new bundle needs, fails now."""
         return self._delivery.fails(self._config.bucket)
 
     @property
     def looked_at_all(self) -> bool:
-        """Whether everything that a scan has met was looked at."""
+        """Whether everything that a scan found was examined."""
         return not (self._arrivals.scanning or self.todo)
 
     def step(self) -> bool:
-        """Do one round: outcomes, new files, what is due; say whether there was anything."""
+        """Do one round: outcomes, new files, due work; return whether there was anything to do."""
         busy = self.deliver()
         busy |= self.read()
         self._open_bundles.seal_aged()
@@ -107,7 +107,7 @@ class Loop:
         return busy
 
     def rest(self) -> None:
-        """Wait until something comes or is due."""
+        """Wait until something arrives or is due."""
         aged_s = self._open_bundles.seal_aged()
         waits_s = (TICK_S, TICK_S if aged_s is None else aged_s, self._delivery.next_s())
         wait_s = max(0.001, min(waits_s))
@@ -117,7 +117,7 @@ class Loop:
             self._arrivals.wait(wait_s)
 
     def deliver(self) -> bool:
-        """Learn what the uploads have done and unlink some files; say whether there were any."""
+        """Handle the outcomes of uploads and unlink some files; return whether there were any."""
         events = self._delivery.collect()
         busy = bool(events) or self._delivery.cleans_up
         for event in events:
@@ -128,7 +128,7 @@ class Loop:
         return busy
 
     def read(self) -> bool:
-        """Take some files, unless uploads fail or memory is full; say whether any was taken."""
+        """Read some files unless uploads fail or memory is full; return whether any was read."""
         if self.fails:
             self._arrivals.take(0)  # keep the kernel's queue short
             return False
@@ -148,7 +148,7 @@ class Loop:
         return took
 
     def seal_all(self) -> None:
-        """Close every open bundle, for the agent ends."""
+        """Seal every open bundle, because the agent ends."""
         self._open_bundles.seal_all(SealReason.SHUTDOWN)
 
     def _skip_cleanup(self, _most: int, error: Exception) -> list[Event]:
@@ -156,7 +156,7 @@ class Loop:
         return []
 
     def _learn(self, event: Event) -> None:
-        """Count what happened to a bundle, and look again at what it gave back."""
+        """Count what happened to a bundle, and examine again the files that it gave back."""
         if isinstance(event, Stored):
             self._reporter.stored(event.job)
         elif isinstance(event, CleanedUp):
@@ -186,10 +186,10 @@ class Loop:
 
 
 def _guarded(do: Callable[[S], T], what: S, otherwise: Callable[[S, Exception], T]) -> T:
-    """Do something with one file; if nobody foresaw how it ends, set that file aside.
+    """Process one file or bundle; after an unforeseen error call `otherwise`, which sets it aside.
 
-    This is the one place where the agent goes on after any error at all: each file and bundle
-    comes from outside, and none may keep the others waiting.
+    Only here does the agent continue after any exception: each file and bundle comes from outside,
+    and none may keep the others waiting.
     """
     try:
         return do(what)

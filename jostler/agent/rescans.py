@@ -1,7 +1,7 @@
-"""When the spool is scanned again: regularly, and for files that a scan met too early.
+"""Request scans of the spool: regularly, and for files that were too young in an earlier scan.
 
-**Invariant:** whatever a scan left for later is met by another one soon after it is old enough; no
-scan is asked for while another runs.
+**Invariant:** a file that a scan left for later is found by another scan soon after it is old
+enough; no scan is requested while another one runs.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Rescans:
         self._next_of_age_s = 0.0
 
     def begin(self, now_s: float) -> None:
-        """Learn that the first scan has been asked for."""
+        """Record that the first scan was requested."""
         self._periodic_s = now_s + self._wait_s()
 
     def ask_due(self, now_s: float, left: LeftFiles) -> None:
-        """Ask for the scans that are due."""
+        """Request the scans that are due."""
         if now_s >= self._periodic_s:
             self._periodic_s = now_s + self._wait_s()
             self._arrivals.scan(ScanReason.PERIODIC)
@@ -54,7 +54,7 @@ class Rescans:
             self._arrivals.scan(ScanReason.SETTLING)
 
     def _meet_again(self, now_s: float, left: LeftFiles) -> None:
-        """Scan when a bad file comes of age that no event announced: it is rejected then."""
+        """Rescan when an invalid file found by a scan reaches -missed-age, to reject it."""
         due_s = left.of_age_s
         if due_s is None or now_s < max(due_s, self._next_of_age_s) or self._arrivals.scanning:
             return
@@ -70,5 +70,5 @@ class Rescans:
         return f"in {duration(max(0.0, due_s - now_s))}"
 
     def _wait_s(self) -> float:
-        """Spread scans so that a fleet that started at one moment does not scan in step."""
+        """Return a random pause, so that agents started together do not scan at the same time."""
         return self._config.missed_interval_s * random.uniform(0.75, 1.25)  # noqa: S311 - jitter

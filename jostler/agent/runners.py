@@ -1,7 +1,7 @@
-"""How long the loop turns: until the agent is told to stop, or until all that is there is done.
+"""The two runners of the loop: until the agent is stopped, or (`-once`) until all files are done.
 
-**Invariant:** a drain takes no longer than `-flush-timeout`; with `-once`, no longer than that
-without any success.  What is not done then stays on the disk for the next start.
+**Invariant:** a drain takes at most `-flush-timeout`; with `-once`, at most that long without any
+success.  Files that are left stay on the disk for the next start.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Daemon:
                 arrivals.pause(min(DRAIN_TICK_S, max(0.001, delivery.next_s())))
 
     def leaves_nothing(self, _delivery: Delivery, _left: LeftFiles) -> bool:
-        """Say whether nothing is left that should have gone."""
+        """Return whether no file is left that should have been archived."""
         return True
 
     def _go_on(self) -> float | None:
@@ -97,7 +97,7 @@ class Once(Daemon):
                 return
 
     def leaves_nothing(self, delivery: Delivery, left: LeftFiles) -> bool:
-        """Say whether nothing is left that should have gone."""
+        """Return whether no file is left that should have been archived."""
         return not (delivery.unfinished or left.overdue) and self._loop.looked_at_all
 
     def _go_on(self) -> float | None:
