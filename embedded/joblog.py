@@ -1,8 +1,8 @@
-"""The table of jobs, which is never shortened.
+"""The table of all jobs; no job is ever removed from it.
 
-**Invariant:** a job that is not DONE is at work in this process, or ends at the next start.
+**Invariant:** a job that is not DONE runs in this process, or is ended at the next start.
 
-It refuses nothing; each function works inside of somebody's transaction.
+Each function works inside the caller's transaction.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def end_what_was_cut_short(cursor: duckdb.DuckDBPyConnection) -> None:
-    """End the jobs of a server that was killed; their ids are spent."""
+    """End the jobs of a server that was killed; their ids stay used."""
     error = ApiError(
         "backendError",
         "Error encountered during execution: the server was stopped before the job was done. "
@@ -45,7 +45,7 @@ def ended(body: Json, status: Json, statistics: Json) -> Json:
 
 
 def record(cursor: duckdb.DuckDBPyConnection, ref: JobRef, body: Json) -> None:
-    """Write a job's body over the one that is there."""
+    """Replace a job's body."""
     cursor.execute(
         "UPDATE meta.jobs SET body = ? WHERE project = ? AND location = ? AND id = ?",
         [orjson.dumps(body).decode(), ref.project, ref.location, ref.job],

@@ -1,10 +1,10 @@
-"""Jobs: taken once, run in a thread, remembered for ever.
+"""Jobs: accepted once, run in a thread, kept for ever.
 
-**Invariant:** an id of a project and location is taken at most once in the life of the data
-directory, and a job's rows and its DONE are one transaction.
+**Invariant:** an id of a project and location is used at most once in the life of the data
+directory.  A job's rows and its state DONE are written in one transaction.
 
-It refuses to run a job again after a restart: one that was cut short ends in `backendError`, and
-its id is spent, as with BigQuery.
+A job is not run again after a restart: an interrupted job ends with `backendError`, and its id
+stays used, as in BigQuery.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ class Work(Protocol):
     """What a kind of job does."""
 
     def check(self, project: str, config: Json) -> str:
-        """Say where the job belongs (a location, or "" for anywhere), before it has an id.
+        """Check a job before it gets an id; return its location, or "" for any.
 
         Raises:
-            ApiError: it can be seen now that the job is none.
+            ApiError: the configuration is not valid.
         """
         ...
 
     def dry_run(self, project: str, config: Json) -> Json:
-        """Return the statistics of a job that is only looked at.
+        """Return the statistics of a dry run.
 
         Raises:
             ApiError: it would fail.
@@ -81,9 +81,10 @@ class Work(Protocol):
         ...
 
     def run(self, job: Job) -> Effect:
-        """Do what needs no transaction; the returned effect is applied in one, with the record.
+        """Do the part that needs no transaction; return the effect.
 
-        The effect returns the job's statistics.
+        The effect is then applied in the transaction that records the job's end; it returns the
+        job's statistics.
 
         Raises:
             ApiError: the job fails.
@@ -106,7 +107,7 @@ class Jobs:
             end_what_was_cut_short(cursor)
 
     def close(self) -> None:
-        """Wait for what runs; what has not begun ends at the next start."""
+        """Wait for running jobs; jobs that have not begun are ended at the next start."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def insert(self, call: Call) -> Reply:

@@ -1,9 +1,9 @@
-"""Whether a line of NDJSON is a row of a table, and what the row's columns then hold.
+"""Decide whether a line of NDJSON is a row of a table, and convert it to the stored values.
 
-**Invariant:** the verdict depends on the line and the schema only; it is written from BigQuery's
-documents and independently of `jostler.schema`, so that each can check the other.
+**Invariant:** the verdict depends only on the line and the schema.  The rules were written from
+BigQuery's documentation, independently of `jostler.schema`, so that each can check the other.
 
-It refuses no file and counts nothing: that is the load job's.
+It judges single rows; the load job counts bad rows and refuses files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ JSON_INTEGERS = range(-(2**63), 2**64)  # beyond, a JSON column holds a FLOAT64
 
 
 class Repeated(dict[str, object]):
-    """An object in which a key came twice; the first value stands, as in a JSON column."""
+    """An object in which a key occurs twice; the first value counts, as in a JSON column."""
 
     again: str = ""
 
@@ -68,13 +68,13 @@ class _Column:
     def of_null(self) -> object:
         if self.mode == "REQUIRED":
             raise Flaw(f"Only optional fields can be set to NULL. Field: {self.path}; Value: NULL")
-        # The page says that null is an empty array; see docs/embedded.md.
+        # BigQuery's page on loading JSON says that null becomes an empty array; docs/embedded.md.
         return [] if self.mode == "REPEATED" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Record:
-    """Converts objects of one record; `folded` finds a column by its name in lower case."""
+    """Converts the objects of one RECORD; `folded` has its columns by lower-case name."""
 
     path: str
     columns: dict[str, _Column]
@@ -122,7 +122,7 @@ class RowJudge:
 
     Args:
         fields: the table's columns.
-        ignore_unknown: whether fields that the schema has not are dropped (ignoreUnknownValues).
+        ignore_unknown: whether to drop fields that are not in the schema (ignoreUnknownValues).
     """
 
     def __init__(self, fields: tuple[Field, ...], *, ignore_unknown: bool = False) -> None:
@@ -130,15 +130,15 @@ class RowJudge:
         self._record = self._record_converter(fields, "")
 
     def row(self, line: bytes) -> Row:
-        """Return the row that `line` holds, keyed by column name, in the form DuckDB reads.
+        """Return the row in `line` by column names, in the form that DuckDB reads.
 
         Raises:
-            Flaw: the line is no row of this table.
+            Flaw: the line is not a row of this table.
         """
         if len(line) > MAX_ROW_BYTES:
             raise Flaw(f"Row size is larger than: {MAX_ROW_BYTES}.")
         try:
-            # The reader replaces what is not UTF-8 (JobConfigurationLoad.encoding).
+            # BigQuery replaces bytes that are not UTF-8 (JobConfigurationLoad.encoding).
             parsed = _DECODER.decode(line.decode("utf-8", "replace"))
         except (ValueError, RecursionError) as exc:
             raise Flaw(f"Parser terminated before end of string: {exc}") from exc
@@ -190,12 +190,13 @@ def _folded(key: str) -> str:
 
 
 def _json_text(value: object) -> object:
-    """Write a JSON column's value with BigQuery's numbers (its own member order is not kept).
+    """Write a JSON column's value with numbers as BigQuery writes them.
 
-    Without recursion: 500 levels are legal, and Python's own limit is 1,000 calls.
+    BigQuery's order of members is not reproduced.  There is no recursion, because 500 levels are
+    legal and Python's limit is 1,000 calls.
     """
     text: list[str] = []
-    todo: list[tuple[object, int]] = [(value, 1)]  # last first; of depth 0 is what only is copied
+    todo: list[tuple[object, int]] = [(value, 1)]  # a stack; text with depth 0 is copied as it is
     while todo:
         part, depth = todo.pop()
         if depth == 0:
@@ -210,7 +211,7 @@ def _json_text(value: object) -> object:
 
 
 def _tokens(part: dict[str, object] | list[object], depth: int) -> Iterator[tuple[object, int]]:
-    """Yield the parts of a container in their order: marks with depth 0, values with theirs."""
+    """Yield the parts of a container in order: punctuation with depth 0, values with theirs."""
     if isinstance(part, dict):
         yield "{", 0
         for number, (key, item) in enumerate(part.items()):
@@ -241,7 +242,7 @@ def encoded(row: Mapping[str, object]) -> bytes:
     """Write a judged row as one line of the staging file.
 
     Raises:
-        Flaw: a string holds half of a surrogate pair, which no UTF-8 can.
+        Flaw: a string has a lone surrogate, which UTF-8 cannot encode.
     """
     try:
         return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)

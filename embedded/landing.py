@@ -1,10 +1,10 @@
-"""Where a job's rows land: which rows go first, whether the table is made, what its schema becomes.
+"""The destination of a job: create the table, change its schema, replace or append rows.
 
-**Invariant:** everything happens in the transaction that is handed in, against the table as it is
-then and not as it was when the job began.
+**Invariant:** everything happens in the caller's transaction, on the table as it is then, not as it
+was when the job began.
 
-It refuses what JobConfigurationLoad says is refused: schema updates with other dispositions than
-the three that allow them, a non-empty table with WRITE_EMPTY, another layout than the table's.
+It refuses what JobConfigurationLoad documents as refused: schema updates with a disposition that
+does not allow them, a non-empty table with WRITE_EMPTY, another layout than the table's.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Landing:
             longest: its longest line, in bytes.
 
         Raises:
-            ApiError: the table is another one by now.
+            ApiError: the table has changed since the rows were judged.
         """
         staged = ", ".join(
             f"{literal(field.name)}: {literal(staged_type(field))}" for field in fields

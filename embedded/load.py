@@ -1,7 +1,7 @@
-"""Load jobs: files into a table or one day of it, all or nothing.
+"""Load jobs: load files into a table, or into one day of it, completely or not at all.
 
-**Invariant:** the rows in the table are those from before the job or those that the job's
-disposition says, never a mixture.
+**Invariant:** the table has either its rows from before the job, or those that the job's
+disposition requires, never a part of both.
 
 It refuses formats and options that it does not know.
 """

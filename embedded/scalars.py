@@ -1,9 +1,9 @@
-"""One JSON value into one column of a simple type, by the rules of a BigQuery load job.
+"""Convert one JSON value for a column of a simple type, by the rules of a BigQuery load job.
 
-**Invariant:** what a converter returns, DuckDB's JSON reader stores without changing its meaning.
+**Invariant:** DuckDB's JSON reader stores a converter's result without changing its meaning.
 
-It refuses, as a `Flaw` in BigQuery's words, whatever the documentation does not accept; where
-the documentation is silent it takes the strict side (`1.0` into INTEGER, a url-safe alphabet).
+It refuses, as a `Flaw` in BigQuery's words, every value that the documentation does not accept.
+Where the documentation says nothing, it refuses (`1.0` into INTEGER, a url-safe alphabet).
 Source of every rule: "Loading JSON data from Cloud Storage" and FACTS.md §1.2.
 """
 
@@ -31,7 +31,7 @@ NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?")
 DATETIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ T]([0-9:]{8}(?:\.[0-9]{1,6})?)")
-# More than six fraction digits: the pages stop at six, Go writes nine (FACTS.md §1.2).
+# More than six fraction digits: the documentation has at most six, Go writes nine (FACTS.md §1.2).
 TIMESTAMP = re.compile(
     r"([0-9]{4})([-/])([0-9]{2})\2([0-9]{2})[ T]([0-9]{2}):([0-9]{2})"
     r"(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?(?:Z| UTC|([+-])([0-9]{1,2})(?::([0-5][0-9]))?)?"
@@ -43,23 +43,23 @@ INFINITE = (math.inf, -math.inf)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECONDS = (-62_135_596_800, 253_402_300_799)  # the years 1 to 9999
 WIDE = Context(prec=100, rounding=ROUND_HALF_UP)  # BigQuery rounds half away from zero
-# Whole digits and scale held here.  DuckDB's widest decimal has 38 digits, BIGNUMERIC 76: a value
-# that needs more is refused, never rounded.
+# The whole digits and the scale that are stored here.  DuckDB's widest decimal has 38 digits,
+# BIGNUMERIC has 76: a value that needs more than 38 is refused, never rounded.
 BIGNUMERIC_END = Decimal(2**255).scaleb(-38, WIDE)
 DECIMALS = {"NUMERIC": (29, 9), "BIGNUMERIC": (20, 18)}
 
 
 class NumberText(str):
-    """A JSON number that is no integer, or a very long one, as it was written.
+    """The text of a JSON number that is not an integer, or is a very long one.
 
-    FLOAT and NUMERIC read it anew.
+    The converters for FLOAT and NUMERIC parse it.
     """
 
     __slots__ = ()
 
 
 def integer(text: str) -> int | NumberText:
-    """Read an integer; one that no type holds, and that Python may refuse to read, stays text."""
+    """Parse an integer; keep the text of one too long for any type, which Python may refuse."""
     return int(text) if len(text) <= INTEGER_DIGITS_MAX else NumberText(text)
 
 
@@ -223,9 +223,10 @@ def _instant(found: re.Match[str]) -> datetime | None:
 
 
 def _epoch(value: object) -> datetime | None:
-    """Read a number as seconds since the epoch, or as milliseconds where it must be those.
+    """Read a number as seconds since the epoch, or as milliseconds if too large for seconds.
 
-    The page has an example of each; that a number in both ranges means seconds is a guess.
+    BigQuery's page has an example of each.  It does not say what a number in both ranges means;
+    seconds is a guess.
     """
     if isinstance(value, bool) or not isinstance(value, NumberText | int):
         return None
@@ -242,7 +243,7 @@ def _epoch(value: object) -> datetime | None:
         return None
     try:
         exact = Decimal(value)
-    except InvalidOperation:  # an exponent of more than 18 digits: nought, as it is in range
+    except InvalidOperation:  # an exponent of more than 18 digits: 0, as the value is in range
         exact = Decimal(0)
     try:
         return EPOCH + timedelta(microseconds=int(exact * micros))
@@ -280,7 +281,7 @@ def _decimal(field: Field) -> Converter:
 
 
 def _exactly(value: str | int) -> Decimal:
-    """Read a number; Python reads no exponent of more than 18 digits."""
+    """Read a number; Python's Decimal refuses exponents of more than 18 digits."""
     try:
         return Decimal(value)
     except InvalidOperation:
