@@ -129,6 +129,8 @@ class Loader:
         for key, outcome in outcomes.items():
             if outcome.overtaken:
                 why = f"the day changed {ROUNDS} times while it was being loaded"
+                if self.not_begun:
+                    why = "another loader was at it, and the run ended before it was listed again"
                 outcomes[key] = replace(outcome, status=Status.FAILED, why=why)
         self._finish_first_loads(ready, outcomes)
         self._sweep_staging()
@@ -172,8 +174,13 @@ class Loader:
         ]
         rest = overtaken.keys() - {day.key for day in due}
         for key in rest:
-            why = "another loader has loaded what the bucket holds"
-            outcomes[key] = replace(overtaken[key], overtaken=False, why=why)
+            status, why = Status.SKIPPED, "another loader has loaded what the bucket holds"
+            if not self.planner.was_listed(overtaken[key].day.table):
+                status, why = (
+                    Status.FAILED,
+                    "another loader was at it, and it could not be listed again",
+                )
+            outcomes[key] = replace(overtaken[key], overtaken=False, status=status, why=why)
         return due, [refusal for refusal in refusals if refusal.day.key in overtaken]
 
     def _load(self, due: list[TableDay], stack: ExitStack) -> list[Outcome]:

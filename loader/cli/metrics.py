@@ -43,7 +43,7 @@ _HELP = {
     "success": "When the last run ended in which no day failed, in seconds since 1970.",
     "newest": "The newest day of the last run with this status, in seconds since 1970.",
     "took": "How long the datatype's days took in the last run, in seconds.",
-    "jobs": "Load jobs of the last run.",
+    "jobs": "Days of the last run that had a load job.",
 }
 _GOOD = frozenset({Status.SUCCESS, Status.SKIPPED})
 
@@ -189,7 +189,7 @@ def _go_names(
             word = "OK" if outcome.status in _GOOD else "error"
             day_s = datetime.combine(outcome.day.date, datetime.min.time(), UTC).timestamp()
             newest[word] = max(newest[word], day_s)
-            if outcome.attempt:
+            if outcome.attempt > outcome.day.attempt:  # else the attempt is of an earlier run
                 jobs.labels(*pair, "load", word).inc()
         for word, day_s in newest.items():
             dates.labels(*pair, facts.period, word).set(day_s)

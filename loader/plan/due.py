@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FORCED = "forced"
 DIGEST_BYTES = 4
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Change this when the same bundles would give other rows; all days are then due."""
 
 

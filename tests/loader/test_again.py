@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,12 +12,23 @@ from google.cloud import bigquery
 
 from jostler.format.names import Place
 from loader.bigquery import attempts
-from tests.loader.plain import load
+from loader.cli.command import command
+from loader.cli.console import Console
+from loader.cli.options import parse
+from loader.plan import due
+from loader.run import Loader
+from tests.loader.plain import load, verified
 from tests.loader.test_load import FOO, names
 from tests.loader.test_owners import unfinished
-from tests.loader.world import DAY, PLACE, row
+from tests.loader.world import DAY, PLACE, Ran, row
+from tests.support.proxy import Fault
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from loader.plan.discover import Table
+    from loader.plan.due import Refusal, TableDay
+    from loader.spark.wave import VerifiedDay
     from tests.loader.world import World
 
 
@@ -104,3 +117,59 @@ def test_a_refused_day_is_no_load_job(world: World) -> None:
     ran = load(world, "--jobs-per-day=1", "--max-bad-fraction=0.5")
     assert ran.code == 0, ran.out
     assert world.rows() == names(1)
+
+
+def test_a_refused_day_counts_no_load_job_in_the_metrics(world: World, tmp_path: Path) -> None:
+    """Its attempt is that of the last load, which an earlier run has done."""
+    world.put_schema()
+    world.put_bundle([row(1)])
+    assert load(world).code == 0
+    world.put_bundle([b"bad"])
+    path = tmp_path / "jostler.prom"
+
+    assert load(world, f"--metrics=file://{path}").code == 1
+    counted = [line for line in path.read_text().splitlines() if "operations_total{" in line]
+    assert not counted
+
+
+def test_a_day_that_cannot_be_listed_again_has_failed(world: World) -> None:
+    """Another loader was at it; whether it loaded all that the bucket holds is not known."""
+    world.put_schema()
+    world.put_bundle([row(1)])
+    out, err = io.StringIO(), io.StringIO()
+    console = Console(out, err)
+    loaded: list[Ran] = []
+
+    def verify(days: list[TableDay]) -> list[VerifiedDay]:
+        world.put_bundle([row(2)])
+        loaded.append(load(world))
+        return [verified(world, day, loader.run_id) for day in days]
+
+    def plan(ready: list[Table], force: bool) -> tuple[list[TableDay], list[Refusal]]:
+        if loaded:  # the second time
+            listing = "prefix=autoload%2Fv1%2Fexp%2Ffoo1"
+            world.gcs.faults.append(Fault(status=403, times=1, path=listing))
+        return planned(ready, force)
+
+    options = parse(world.arguments(), {}, datetime.now(UTC).date())
+    loader = Loader(options, console, verify)
+    planned, loader.planner.plan = loader.planner.plan, plan  # type: ignore[method-assign]
+    code = command(options, loader, console)
+
+    assert code == 1
+    assert "could not be listed again" in out.getvalue()
+    assert "another loader has loaded" not in out.getvalue()
+
+
+def test_a_day_that_an_older_version_refused_is_judged_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of the Go agent's index, and rows after a bad first one, were bad for version 1."""
+    world.put_schema()
+    world.put_bundle([b"bad"])
+    with monkeypatch.context() as older:
+        older.setattr(due, "FORMAT_VERSION", 1)
+        assert load(world).code == 1
+
+    assert [told["reason"] for told in load(world).days.values()] == ["changed"]
+    assert "nothing has changed since" in load(world).out
