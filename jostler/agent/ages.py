@@ -46,6 +46,9 @@ class Ages:
     def until_settled_s(self, state: FileState, now_ns: int) -> float:
         """Return the seconds until a file is taken if it is good; 0 or less: it is old enough."""
         touched_ns = max(state.mtime_ns, state.ctime_ns)
+        if not self.others_ns:  # nearly always, and asked of every file that a scan meets
+            settled_s = self.settle_s - abs(now_ns - touched_ns) / 1e9
+            return min(settled_s, self.missed_s - abs(now_ns - state.mtime_ns) / 1e9)
         settled_s = self.settle_s - self._age_s(touched_ns, now_ns)
         return min(settled_s, self.until_missed_s(state, now_ns))
 

@@ -180,11 +180,19 @@ class Intake:
     ) -> None:
         self._judging = judging
         self._rules = rules
+        # One byte more than a bundle holds shows that a file is too big.
+        self._most = rules.max_bytes + 1
         self._spool = spool
+        self._directories = spool.directories()
         self._in_flight = in_flight
         self._left = left
         self._prefix = len(spool.root) + 1
         self._days: dict[str, Day] = {}
+
+    def begin_round(self) -> None:
+        """Look anew at the clock and at directories, which are believed for one round of files."""
+        self._directories.close()
+        self._left.look_at_clock()
 
     def look(self, full_path: str, how: How) -> Verdict:
         """Decide what to do with one path.
@@ -197,9 +205,8 @@ class Intake:
         if owner := self._in_flight.owner(path):
             return Closed(path, owner) if how is How.EVENT else NOTHING
         try:
-            # One byte more than a bundle holds shows that a file is too big.
             scanned = how is How.SCAN
-            read = read_file(self._spool, path, self._rules.max_bytes + 1, ask_writer=scanned)
+            read = read_file(self._directories, path, self._most, ask_writer=scanned)
         except (FileNotFoundError, NotADirectoryError, NotAFileError):
             return Gone(path, how is How.EVENT)
         except OSError as exc:
@@ -213,7 +220,7 @@ class Intake:
     def _too_young(self, path: str, read: Read) -> Verdict | None:
         """Decide whether a file found by a scan must wait or was examined before."""
         state, left = read.state, self._left
-        ages = left.current_ages()
+        ages = left.ages
         if read.writer:
             return Written(path, state)
         if left.doubtful and left.doubtful.get(path) == state and not left.is_missed(state):

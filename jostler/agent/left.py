@@ -82,11 +82,10 @@ class LeftFiles:
         self._sightings.forget(path)
         return True
 
-    def current_ages(self) -> Ages:
-        """Return the ages, corrected for steps of the clock so far."""
+    def look_at_clock(self) -> None:
+        """Notice a step of the clock, which makes no file older."""
         if others_ns := self._clock.others_ns():
             self.ages = replace(self.ages, others_ns=others_ns)
-        return self.ages
 
     def wait(self, path: str, state: FileState, *, late: bool) -> None:
         """Leave a file for the next scan; `late` if it was old enough to be taken now."""

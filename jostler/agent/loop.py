@@ -135,6 +135,7 @@ class Loop:
         if not self.todo:
             self.todo.extend(self._arrivals.take(BATCH))
         took = self.no_room = False
+        self._taking.begin_round()
         while self.todo:
             arrival = self.todo[0]
             taken = _guarded(self._taking.take, arrival, self._taking.set_aside)

@@ -91,6 +91,10 @@ class Taking:
         self._bad_files = bad_files
         self._every_minute = EveryMinute()
 
+    def begin_round(self) -> None:
+        """Begin with some files that came together."""
+        self._intake.begin_round()
+
     def take(self, arrival: Arrival) -> Taken:
         """Look at one path and do what is to be done with it."""
         path, how = arrival

@@ -130,6 +130,25 @@ class Directories:
             self._path = directory
         return self._descriptor, name
 
+    def open(self, path: str, flags: int) -> int:
+        """Open a file for reading and return its descriptor.
+
+        Args:
+            path: below the root.
+            flags: of open(2), O_NOFOLLOW among them.
+
+        Raises:
+            NotAFileError: as `of`, or the file itself is a symbolic link.
+            OSError: the file is gone or cannot be opened.
+        """
+        directory, name = self.of(path)
+        try:
+            return os.open(name, flags, dir_fd=directory)
+        except OSError as exc:
+            if exc.errno == errno.ELOOP:
+                raise NotAFileError(exc.errno, "a symbolic link stands in the path", path) from exc
+            raise
+
     def close(self) -> None:
         """Let go of the directory."""
         if self._path is not None:

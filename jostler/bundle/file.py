@@ -47,7 +47,9 @@ class Read(NamedTuple):
         return len(self.content) == self.state.size
 
 
-def read_file(spool: Confined, path: str, most: int, *, ask_writer: bool = False) -> Read:
+def read_file(
+    spool: Confined | Directories, path: str, most: int, *, ask_writer: bool = False
+) -> Read:
     """Read a file of the spool, `most` bytes of it at the most.
 
     With `ask_writer` a file that somebody has open for writing is not read: `content` is empty.

@@ -120,7 +120,8 @@ class OpenBundles:
         Only a rejection's row may be larger than a bundle.
         """
         key = (datatype, day)
-        one = self._open.get(key) or self._new(datatype, day)
+        found = self._open.get(key)
+        one = found or self._new(datatype, day)
         bundle = one.opened
         assert bundle
         row = bundle.row(display(entry.filename), raw)
@@ -130,10 +131,10 @@ class OpenBundles:
         reason = self._limits.reason_to_seal(bundle.size_bytes, len(row), age_s)
         # A bundle that has just been opened is not yet among the open ones, and takes its first
         # row even if the process stood still for longer than the age since it read the clock.
-        if reason and key in self._open:
+        if reason and found:
             self._seal(key, reason)
             return self.add(datatype, day, entry, raw, rejection)
-        is_new = key not in self._open
+        is_new = found is None
         if not self._has_room(len(row) + ENTRY_BYTES + is_new * BUNDLE_BYTES):
             return Put.NO_ROOM
         if is_new:

@@ -17,7 +17,7 @@ PIN = re.compile(r"^([a-z0-9][a-z0-9._-]*)==(\S+)", re.MULTILINE)
 OUTSIDE = """
 import importlib, json, pkgutil, sys
 import jostler
-optional = "jostler.archive.bigquery_tables"  # imported when somebody asks, and said if it cannot be
+optional = "jostler.archive.bigquery_tables"  # imported only when somebody asks
 for module in pkgutil.walk_packages(jostler.__path__, "jostler."):
     if not module.name.endswith("__main__") and module.name != optional:
         importlib.import_module(module.name)
