@@ -318,4 +318,6 @@ class BundleName:
 
 def display(filename: str) -> str:
     """Make any file name fit for JSON: bytes that are not UTF-8 become hexadecimal escapes."""
+    if filename.isascii():  # nearly all are, and this is asked of each file
+        return filename
     return filename.encode(errors="surrogateescape").decode(errors="backslashreplace")

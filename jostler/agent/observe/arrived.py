@@ -35,7 +35,8 @@ class Arrived:
 
     def met(self, path: str) -> None:
         """Count a file that a scan found and that was archived or rejected."""
-        self._met[path.removeprefix(self._prefix).partition("/")[0]] += 1
+        begin = len(self._prefix)
+        self._met[path[begin : path.index("/", begin)]] += 1
 
     def note(self, closed: Mapping[str, int], unheld: Mapping[str, int], now_s: float) -> None:
         """Update the counts from the watcher's counts since it was opened.
