@@ -116,12 +116,14 @@ def _uuid_of(number: int) -> str:
 
 
 def _filename(line: bytes) -> str:
-    filename: str = json.loads(line)["archiver"]["Filename"]
+    row = {key.lower(): value for key, value in json.loads(line).items()}  # Go's are capitalised
+    filename: str = row["archiver"]["Filename"]
     return filename
 
 
 def _uuid(line: bytes) -> str:
-    uuid: str = json.loads(line)["raw"]["UUID"]
+    row = {key.lower(): value for key, value in json.loads(line).items()}
+    uuid: str = row["raw"]["UUID"]
     return uuid
 
 
