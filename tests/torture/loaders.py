@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
@@ -137,6 +138,7 @@ class Campaign:
         self.runs = 0
         self.counts: Counter[str] = Counter()
         self.problems: list[str] = []
+        self._children: list[int] = []
         self._random = random.Random(seed)
         self._environ = {"JDK_JAVA_OPTIONS": QUICK_JVM, "STORAGE_EMULATOR_HOST": gcs.url}
 
@@ -194,6 +196,7 @@ class Campaign:
         """Kill the driver, its JVM or a worker of Python, somewhere in the run."""
         time.sleep(self._random.uniform(0.5, 12.0))
         whom = self._random.choice(("driver", "jvm", "worker", "interrupt"))
+        self._children = [pid for pid, _ in below(loader.pid)]  # orphans cannot be found later
         if loader.poll() is not None:
             whom = "came too late"
         elif whom == "driver":
@@ -210,18 +213,17 @@ class Campaign:
         self.counts[f"kill: {whom}"] += 1
 
     def _end(self, loader: subprocess.Popen[str]) -> None:
-        children = [pid for pid, _ in below(loader.pid)]
+        children = [*self._children, *(pid for pid, _ in below(loader.pid))]
+        self._children = []
+        if loader.poll() is not None:  # its JVM may outlive it, and holds its output open
+            _kill_all(children)
         try:
             loader.communicate(timeout=RUN_S)
         except subprocess.TimeoutExpired:
             loader.kill()
             loader.communicate()
             self.problems.append(f"run {self.runs}: a loader hung for {RUN_S} s")
-        for pid in children:  # a killed driver leaves its JVM for some seconds
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        _kill_all(children)
 
     def _in_peace(self) -> None:
         loader = self._start()
@@ -269,6 +271,12 @@ class Campaign:
                 self.problems.append(
                     f"run {self.runs} {day}: no reject of {sorted(missing_bundles)[:2]}"
                 )
+
+
+def _kill_all(pids: list[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def below(pid: int) -> list[tuple[int, str]]:
