@@ -1,9 +1,10 @@
 """Keep the table schemas in the bucket and the node's datatype schemas in agreement.
 
-A schema is uploaded when there is none, extended when that loses no field, and else left alone.
+If the bucket has no table schema, the agent uploads its own.  If its own only adds fields to the
+stored one, the agent extends the stored one.  Otherwise it leaves the stored one unchanged.
 
-**Invariant:** a stored schema only ever grows.  Two nodes of different versions cannot undo each
-other, for a schema is replaced only at the version that was compared.
+**Invariant:** a stored schema never loses a field.  The agent replaces a schema only if the object
+still has the version that was compared, so nodes of different releases cannot undo each other.
 """
 
 from __future__ import annotations
@@ -41,23 +42,29 @@ if TYPE_CHECKING:
 
 log = Log("jostler.tables")
 
-# A lost race means that another node stored a schema: as many nodes as start at one moment.
+# Each lost race means that another node stored a schema.  When a fleet starts at once, a node can
+# lose as many races as there are others.
 RACES_MAX = 20
 STANDARD = frozenset({"date", "archiver"})
-MAY_NOT_WRITE = "replacing an object needs storage.objects.delete, or upload it elsewhere"
+# GCS: an overwrite needs storage.objects.delete beside storage.objects.create
+# (https://cloud.google.com/storage/docs/access-control/iam-permissions).
+MAY_NOT_WRITE = (
+    "to replace an object the agent needs storage.objects.delete; grant it, or upload the schema "
+    "from a machine that has it"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What the bucket holds for a datatype beside ours.
+    """A datatype's table schema as the bucket has it, and the agent's own.
 
     Attributes:
-        name: of the schema's object.
-        ours: our fields, with the standard columns as strict as they are stored.
-        stored: the object's fields; None when there is none.
-        version: of the object.
-        data: its bytes.
-        comparison: of stored and ours; None when there is nothing stored.
+        name: the name of the schema's object.
+        ours: the agent's fields; its standard columns are REQUIRED where the stored ones are.
+        stored: the object's fields; None if there is no object.
+        version: the object's version; empty if there is no object.
+        data: the object's bytes.
+        comparison: how `stored` and `ours` differ; None if there is no object.
     """
 
     name: str
@@ -69,10 +76,13 @@ class Found:
 
 
 def read_schemas(datatypes: Iterable[Datatype]) -> dict[str, Fields]:
-    """Read the datatypes' schema files into table schemas, jostler's own two included.
+    """Read the datatypes' schema files and return the table schemas by datatype.
+
+    The result also has the schemas of jostler's own datatypes, index1 and rejected1.
 
     Raises:
-        SchemaError: with the problems of all files.
+        SchemaError: a file cannot be read or is not a datatype schema; lists the problems of all
+            files.
     """
     tables: dict[str, Fields] = {}
     problems: list[str] = []
@@ -93,11 +103,11 @@ def read_schemas(datatypes: Iterable[Datatype]) -> dict[str, Fields]:
 
 
 def compare_stored(storage: Storage, place: Place, datatype: str, ours: Fields) -> Found:
-    """Compare a table schema with the one in the bucket.
+    """Compare the agent's table schema of a datatype with the one in the bucket.
 
     Raises:
-        TransientError: the bucket cannot be asked.
-        SchemaError: what is stored is no table schema.
+        TransientError: the bucket cannot be reached.
+        SchemaError: the stored object is not a table schema.
     """
     name = place.table_schema(datatype)
     try:
@@ -110,7 +120,7 @@ def compare_stored(storage: Storage, place: Place, datatype: str, ours: Fields) 
         raise SchemaError(
             f"{storage.url}/{name} is not a table schema",
             [f"{type(exc).__name__}: {exc}"],
-            hint="mend or remove the object",
+            hint="correct or remove the object",
         ) from exc
     ours = _as_strict(stored, ours)
     return Found(
@@ -124,10 +134,11 @@ def compare_stored(storage: Storage, place: Place, datatype: str, ours: Fields) 
 
 
 def _as_strict(stored: Fields, ours: Fields) -> Fields:
-    """Make our standard columns REQUIRED where the stored ones are.
+    """Make the agent's standard columns REQUIRED where the stored ones are.
 
-    The Go agent stores them so.  Every row has them, so it makes no difference to any; and an
-    object that need not be replaced is no object that may not be replaced.
+    The Go agent stores them as REQUIRED.  Every row has these columns, so the mode changes nothing
+    for a row.  With the same mode the schemas can be equal, and an equal schema needs no overwrite,
+    for which the agent may have no permission.
     """
     by_key = {field.key: field for field in stored}
     return tuple(
@@ -144,30 +155,39 @@ def _strict(stored: Field, ours: Field) -> Field:
 
 
 def additions(comparison: Comparison) -> list[str]:
-    """Say of each field how it goes beyond what is stored."""
+    """Return one line of text for each field that the stored schema lacks or has as REQUIRED."""
     added = [f"{path}: is not in the stored schema" for path in comparison.added]
-    relaxed = "is REQUIRED in the stored schema, here it is NULLABLE"
+    relaxed = "is REQUIRED in the stored schema, NULLABLE in the agent's"
     return added + [f"{path}: {relaxed}" for path in comparison.relaxed]
 
 
 def sync(storage: Storage, place: Place, datatype: str, ours: Fields, *, upload: bool) -> Fields:
-    """Make the bucket's schema and ours agree, and return the fields to judge files by.
+    """Make the bucket's schema and the agent's agree; return the fields that files are judged by.
 
-    jostler's own schemas are never a reason not to start: without them data is archived as well.
+    A conflict in jostler's own schemas, index1 and rejected1, is only logged: the agent can archive
+    files without them.
+
+    Args:
+        storage: the bucket.
+        place: the place of the experiment's objects in the bucket.
+        datatype: the name of the datatype.
+        ours: the agent's table schema.
+        upload: whether the agent may create or extend the stored schema.
 
     Raises:
-        TransientError: the bucket cannot be asked.
-        SchemaError: the schemas cannot agree, or may not because `upload` is false.
+        TransientError: the bucket cannot be reached.
+        SchemaError: the schemas conflict, the stored schema would have to change and `upload` is
+            false, or the agent has no permission to write it.
     """
     for _ in range(RACES_MAX):
         found = compare_stored(storage, place, datatype, ours)
         try:
             return _act(storage, found, upload=upload)
         except ConflictError:
-            continue  # another node was faster: compare with what it stored
-        except AuthError as exc:  # it could be read, so it is this one permission that lacks
+            continue  # another node stored a schema after our read: compare with that one
+        except AuthError as exc:  # the object was read, so only the permission to write is missing
             error = SchemaError(
-                f"{storage.url}/{found.name} may not be written",
+                f"no permission to write {storage.url}/{found.name}",
                 [str(exc)],
                 hint=MAY_NOT_WRITE,
             )
@@ -182,12 +202,19 @@ def sync(storage: Storage, place: Place, datatype: str, ours: Fields, *, upload:
             return ours
     raise SchemaError(
         f"{storage.url}/{place.table_schema(datatype)} changes too often",
-        [f"lost {RACES_MAX} races"],
-        hint="do nodes of two versions restart each other?",
+        [f"other nodes replaced it {RACES_MAX} times while this one compared it"],
+        hint="find out which nodes or programs write this object",
     )
 
 
 def _act(storage: Storage, found: Found, *, upload: bool) -> Fields:
+    """Create, extend or keep the stored schema; return the fields that files are judged by.
+
+    Raises:
+        ConflictError: the object changed after it was compared.
+        AuthError: the agent has no permission to write it.
+        SchemaError: the schemas conflict, or `upload` is false and a change would be needed.
+    """
     ours = found.ours
     url = f"{storage.url}/{found.name}"
     if found.stored is None or found.comparison is None:
@@ -195,7 +222,7 @@ def _act(storage: Storage, found: Found, *, upload: bool) -> Fields:
             raise SchemaError(
                 f"{url} does not exist and -upload-schema is false",
                 ["every field is new"],
-                hint="upload it from an operator's machine",
+                hint="upload it from an operator's machine; jostler -schema writes the file",
             )
         storage.put_new(found.name, to_json(ours), {})
         log.info("schema.uploaded", object=found.name)
@@ -210,7 +237,7 @@ def _act(storage: Storage, found: Found, *, upload: bool) -> Fields:
                 object=found.name,
                 missing=list(comparison.missing),
                 next="files are judged by the stored schema",
-                hint="an image rolled back, or a node not yet upgraded?",
+                hint="expected after a roll-back, or on a node that is not upgraded yet",
             )
             return found.stored
         case Relation.ADDITIONS if upload:
@@ -222,13 +249,14 @@ def _act(storage: Storage, found: Found, *, upload: bool) -> Fields:
             return fields
         case Relation.ADDITIONS:
             raise SchemaError(
-                f"{url} is not as the datatype's schema and -upload-schema is false",
+                f"{url} differs from the datatype's schema and -upload-schema is false",
                 additions(comparison),
-                hint="upload it from an operator's machine",
+                hint="extend it from an operator's machine, where -upload-schema is true",
             )
         case _:
             raise SchemaError(
-                f"{url} and the datatype's schema do not fit",
+                f"{url} conflicts with the datatype's schema",
                 list(comparison.conflicts),
-                hint="BigQuery can only add NULLABLE or REPEATED fields: name the datatype anew",
+                hint="BigQuery can add NULLABLE or REPEATED fields and relax REQUIRED ones, no "
+                "more; for other changes give the datatype a new name",
             )

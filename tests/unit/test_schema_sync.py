@@ -74,7 +74,7 @@ def test_additions_extend_the_stored_schema_at_its_end(bucket: Storage) -> None:
 
 
 def test_an_older_schema_goes_on_with_the_stored_one(bucket: Storage) -> None:
-    """An image that was rolled back neither stops nor shrinks the table."""
+    """An agent that was rolled back starts, and removes no field from the table."""
     agree(bucket, A, B)
     assert agree(bucket, A) == ["a", "b"]
     assert stored(bucket) == ["a", "b"]
@@ -155,7 +155,9 @@ def test_what_is_relaxed_is_not_told_as_missing(bucket: Storage) -> None:
     agree(bucket, replace(A, mode=Mode.REQUIRED))
     with pytest.raises(SchemaError) as caught:
         agree(bucket, A, upload=False)
-    assert caught.value.problems == ["raw.a: is REQUIRED in the stored schema, here it is NULLABLE"]
+    assert caught.value.problems == [
+        "raw.a: is REQUIRED in the stored schema, NULLABLE in the agent's"
+    ]
     assert "lacks" not in str(caught.value)
 
 
@@ -210,6 +212,6 @@ def test_a_schema_that_may_not_be_written_is_no_outage(bucket: Storage) -> None:
             raise AuthError("403")
 
     storage: Any = ReadOnly()
-    with pytest.raises(SchemaError, match="may not be written"):
+    with pytest.raises(SchemaError, match="no permission to write"):
         agree(storage, A, B)
     assert agree(storage, A) == ["a"]
