@@ -106,7 +106,12 @@ class Agent:
             wake=arrivals.wake,
         )
         self._delivery = Delivery(
-            self._in_flight, self._uploads, self._journal, self._spool, self.status.troubles
+            self._in_flight,
+            self._uploads,
+            self._journal,
+            self._spool,
+            self.status.troubles,
+            keep=self._left.keep,
         )
         self._open_bundles = OpenBundles(
             stamp(config),

@@ -7,6 +7,7 @@ again.
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jostler.agent.ages import Ages
+    from jostler.bundle import Rejection
 
 log = Log("jostler.intake")
 
@@ -122,11 +124,18 @@ class LeftFiles:
         if self.unreadable:
             self.unreadable.pop(path, None)
 
-    def keep(self, kept: Mapping[str, FileState], *, is_unreadable: Callable[[str], bool]) -> None:
-        """Remember on disk which files were stored as rejected and stay."""
+    def keep(self, kept: Mapping[str, FileState], rejections: Mapping[str, Rejection]) -> None:
+        """Remember on disk which files were stored as rejected and stay.
+
+        If the disk cannot be written, they are remembered only until the process ends.
+
+        Args:
+            kept: the state in which each file was rejected, by path.
+            rejections: why each was rejected, by path.
+        """
         lines = []
         for path, state in kept.items():
-            unreadable = is_unreadable(path)
+            unreadable = rejections[path].reason == "unreadable"
             self._keep(path, state, unreadable=unreadable)
             lines.append(_line(path, state, unreadable=unreadable))
         if not lines:
@@ -134,6 +143,8 @@ class LeftFiles:
         try:
             with self._kept_file.open("ab") as file:
                 file.writelines(lines)
+                file.flush()
+                os.fsync(file.fileno())
         except OSError as exc:
             log.warning(
                 "kept.not_remembered", error=str(exc), next="rejected again after a restart"

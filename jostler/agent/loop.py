@@ -162,11 +162,6 @@ class Loop:
             self._reporter.stored(event.job)
         elif isinstance(event, CleanedUp):
             self._count(event)
-            rejections = event.job.record.rejections
-            self._left.keep(
-                event.released.kept,
-                is_unreadable=lambda path: rejections[path].reason == "unreadable",
-            )
         self._look_again(event.released)
 
     def _count(self, event: CleanedUp) -> None:

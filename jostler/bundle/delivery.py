@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from jostler.bundle.confined import Confined
+    from jostler.bundle.entry import FileState
     from jostler.bundle.journal import Journal
     from jostler.bundle.record import Record
     from jostler.bundle.upload_stats import UploadStats
+    from jostler.format.row import Rejection
 
 log = Log("jostler.delivery")
 
@@ -114,6 +116,8 @@ class Delivery:
         journal: that holds the records.
         spool: the files of the experiment, as entries name them.
         stats: told of each step that failed.
+        keep: remembers rejected files that stay on the disk, with the state and the rejection of
+            each by path; called before the record that names them is removed.
         monotonic_s: the clock.
     """
 
@@ -125,6 +129,7 @@ class Delivery:
         spool: Confined,
         stats: UploadStats,
         *,
+        keep: Callable[[Mapping[str, FileState], Mapping[str, Rejection]], None],
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._in_flight = in_flight
@@ -132,6 +137,7 @@ class Delivery:
         self._journal = journal
         self._spool = spool
         self._stats = stats
+        self._keep = keep
         self._monotonic_s = monotonic_s
         self._retries = Retries()
         self._cleanups: deque[tuple[InFlight, Cleanup]] = deque()
@@ -315,6 +321,9 @@ class Delivery:
         assert job
         first, one.counted = not one.counted, True
         released = self._in_flight.cleaned(one, cleaned)
+        # Before the record goes: if the process dies in between, the next one still finds the
+        # record, cleans up once more, and does not reject these files a second time.
+        self._keep(released.kept, job.record.rejections)
         if cleaned.failed:
             self._say_undeletable(one, cleaned)
             self._unlink_later(one, job.record)

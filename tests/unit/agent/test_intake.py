@@ -119,7 +119,7 @@ def test_a_file_that_cannot_be_read_is_tried_a_few_times(
         bad = looking.look(path)
         assert isinstance(bad, Bad)
         assert bad.rejection.reason == "unreadable"
-        looking.left.keep({path: bad.state}, is_unreadable=lambda _: True)
+        looking.left.keep({path: bad.state}, {path: bad.rejection})
         assert looking.look(path) is NOTHING
     assert isinstance(looking.look(path, How.SCAN), Good)
 
@@ -132,7 +132,7 @@ def test_a_file_that_was_rejected_and_stays_is_left_alone_after_a_restart(tmp_pa
         first.write(name, b"[]")
         bad = first.look(name)
         assert isinstance(bad, Bad)
-        first.left.keep({name: bad.state}, is_unreadable=lambda _: False)
+        first.left.keep({name: bad.state}, {name: bad.rejection})
 
     second = Looking(tmp_path)
     second.left.load(second.intake.state_of)

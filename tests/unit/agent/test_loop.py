@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
+from jostler.bundle import Journal
 from tests.unit.agent.world import World, content_of, number_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from jostler.bundle import Record
     from jostler.schema import Flaw
 
 DAY = "foo1/2026/01/02"
@@ -108,6 +111,35 @@ def test_files_that_cannot_be_unlinked_take_a_number_each(world: World) -> None:
     world.run(20)
     assert list(world.files()) == []
     assert world.journal.load() == ([], [])
+
+
+def test_a_rejected_file_that_stays_is_not_rejected_again_after_a_kill(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However close to the removal of its bundle's record the process was killed."""
+
+    class Killed(BaseException):
+        pass
+
+    def unreadable(*_: object) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    def die_after(record: Record) -> None:
+        Journal.remove(world.journal, record)
+        raise Killed
+
+    monkeypatch.setattr(os, "read", unreadable)
+    monkeypatch.setattr(world.journal, "remove", die_after)
+    write(world, 1)
+    with pytest.raises(Killed):
+        store(world)
+    assert world.tally.rejected.total() == 1
+
+    world.start()
+    world.scan()
+    store(world)
+    assert world.tally.rejected.total() == 0
+    assert world.left.overdue == {f"{DAY}/m1.json"}
 
 
 def test_a_file_that_nobody_foresaw_is_set_aside_and_the_next_one_is_taken(world: World) -> None:

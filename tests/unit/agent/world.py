@@ -258,12 +258,14 @@ class World:
         files, stats = Confined(str(self.spool)), UploadStats()
         commit = Commit(lambda _: cast("Storage", self.bucket), self.journal, files, stats)
         self.uploads = StepUploads(commit)
+        self.left = LeftFiles(Ages(0.0, 0.0), self.root / "state" / "kept")
         self.delivery = Delivery(
             self.in_flight,
             self.uploads,
             self.journal,
             files,
             stats,
+            keep=self.left.keep,
             monotonic_s=self.clock.monotonic_s,
         )
         stamp = Stamp(
@@ -283,7 +285,6 @@ class World:
             now=self.clock.now,
         )
         self.judges: dict[str, Callable[[bytes], Flaw | None]] = {"foo1": json_object_flaw}
-        self.left = LeftFiles(Ages(0.0, 0.0), self.root / "state" / "kept")
         rules = Rules(judges=self.judges, max_bytes=MAX_BYTES, read_tries=1)
         intake = Intake(rules, files, self.in_flight, self.left)
         self.tally = Tally()
@@ -313,6 +314,7 @@ class World:
             reporter=cast("Any", nothing),
             tally=self.tally,
         )
+        self.left.load(intake.state_of)
         for record in self.journal.load()[0]:
             self.delivery.replay(record)
 
