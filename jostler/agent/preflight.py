@@ -1,7 +1,7 @@
-"""`-check`: whether the agent would do its work here; one line for each thing looked at.
+"""`-check`: test whether the agent could do its work here, and write one line for each test.
 
-**Invariant:** makes nothing that could look as if it had been there: no directory; the files and
-the object that it writes to try permissions are removed again, or named where they could not be.
+**Invariant:** it creates no directory and keeps no file.  It removes the files and the object that
+it writes to test permissions; if it may not remove the object, it names it.
 """
 
 from __future__ import annotations
@@ -32,19 +32,25 @@ if TYPE_CHECKING:
     from jostler.schema import Fields
     from jostler.storage import Storage
 
-# GCS refuses signed requests whose clock is off by more than 15 minutes, and tokens by about as
-# much; names and TimeAdded are already misleading long before.
+# GCS refuses signed requests whose time differs by more than 15 minutes from its own
+# (https://cloud.google.com/storage/docs/xml-api/reference-status, RequestTimeTooSkewed).  The limit
+# here is lower, because a wrong clock also makes wrong bundle names and wrong TimeAdded values.
 SKEW_MAX_S = 60.0
 FREE_MIN_BYTES = 1 << 30
 INOTIFY = Path("/proc/sys/fs/inotify")
 
 
 class CheckError(Exception):
-    """One thing is not as the agent needs it."""
+    """A test failed: something is missing that the agent needs."""
 
 
 def check(config: Config, out: TextIO | None = None) -> bool:
-    """Look at everything; return whether all is well."""
+    """Run all tests and write one line each to `out`; return whether all succeeded.
+
+    Args:
+        config: the agent's configuration.
+        out: where to write; None for standard output.
+    """
     return _Preflight(config, out or sys.stdout).run()
 
 
@@ -86,7 +92,10 @@ class _Preflight:
         self._out.write(f"{verdict:4} {what}: {text}\n")
 
     def _spool(self) -> str:
-        """Create and delete a file where files are: owner and umask of subdirectories matter."""
+        """Test that files of every directory of the spool can be read and deleted.
+
+        Subdirectories are tested, too, because services create them with their own owner and umask.
+        """
         looked = 0
         missing: list[str] = []
         for datatype in self._config.datatypes:
@@ -104,11 +113,11 @@ class _Preflight:
             _try_to_write(root)
         if missing and not self._config.allow_empty:
             raise CheckError(
-                f"{', '.join(missing)}: no such directory, so nothing was ever written there; "
-                "mistyped, or give -allow-empty"
+                f"{', '.join(missing)}: no such directory, so no file was ever written there; "
+                "correct -datatype or -local-data-dir, or give -allow-empty"
             )
-        told = f"; not there yet: {', '.join(missing)}" if missing else ""
-        return f"{self._config.spool}: can read and delete in {looked} directories{told}"
+        absent = f"; not there yet: {', '.join(missing)}" if missing else ""
+        return f"{self._config.spool}: can read and delete in {looked} directories{absent}"
 
     def _state_dir(self) -> str:
         there = _existing(self._config.state_dir)
@@ -116,7 +125,7 @@ class _Preflight:
             state_dir.make(there)
         _try_to_write(there)
         made = (
-            "" if there == self._config.state_dir else f", below {there} where the agent makes it"
+            "" if there == self._config.state_dir else f" in {there}, where the agent will make it"
         )
         return f"{self._config.state_dir}: can write{made}"
 
@@ -151,28 +160,29 @@ class _Preflight:
         return "found" if self._config.bucket.startswith("gs:") else "not needed"
 
     def _bucket(self, storage: Storage) -> str:
-        """Create and read an object; whoever may not delete it is told its name."""
+        """Test that an object can be created and read; name it if it may not be removed."""
         name = f"{self._config.place.root}/.check/{self._config.node}-{uuid4().hex}"
         content = b'{"jostler": "pre-flight check"}\n'
         storage.put_new(name, content, {})
         if storage.read(name).data != content:
-            raise CheckError(f"{name} does not read back as it was written")
+            raise CheckError(f"{name} was read with other bytes than were written")
         try:
             storage.remove(name)
         except JostlerError as exc:
-            return f"{storage.url}: can create and read; {name} is left there ({exc})"
+            return f"{storage.url}: can create and read; {name} could not be removed ({exc})"
         return f"{storage.url}: can create and read"
 
     def _clock(self, storage: Storage) -> str:
         theirs = storage.clock()
         if theirs is None:
-            return "the bucket's is this machine's"
+            return "the same as the bucket's, which is on this machine"
         skew_s = (datetime.now(UTC) - theirs).total_seconds()
         if abs(skew_s) > SKEW_MAX_S:
-            raise CheckError(f"{skew_s:+.0f} s off the bucket's; set up NTP")
-        return f"within {abs(skew_s) + 1:.0f} s of the bucket's"
+            raise CheckError(f"differs by {skew_s:+.0f} s from the bucket's clock; set up NTP")
+        return f"within {abs(skew_s) + 1:.0f} s of the bucket's clock"
 
     def _fits(self, datatype: str, fields: Fields) -> str:
+        """Test that the agent would start with this table schema; say how it differs."""
         assert self._storage
         found = schema_sync.compare_stored(self._storage, self._config.place, datatype, fields)
         if found.comparison is None:
@@ -186,23 +196,31 @@ class _Preflight:
                 _try_to_replace(self._storage, found)
                 return f"adds {', '.join((*found.comparison.added, *found.comparison.relaxed))}"
             case Relation.ADDITIONS:
-                told = "; ".join(schema_sync.additions(found.comparison))
-                raise CheckError(f"{told}; and -upload-schema is false")
+                differences = "; ".join(schema_sync.additions(found.comparison))
+                raise CheckError(f"{differences}; and -upload-schema is false")
             case Relation.OLDER:
-                raise CheckError(f"older than stored: lacks {', '.join(found.comparison.missing)}")
+                lacks = ", ".join(found.comparison.missing)
+                raise CheckError(f"older than the stored schema: lacks {lacks}")
             case _:
-                raise SchemaError(f"{found.name} differs:", list(found.comparison.conflicts))
+                raise SchemaError(f"{found.name} conflicts:", list(found.comparison.conflicts))
 
 
 def _try_to_replace(storage: Storage, found: schema_sync.Found) -> None:
-    """Replace a schema by its own bytes: only that shows the right to do it on this object."""
+    """Replace a stored schema with its own bytes, to test the permission to replace it.
+
+    `testIamPermissions` answers for the bucket as a whole, and IAM conditions may grant the
+    permission for some object names only.
+
+    Raises:
+        CheckError: the agent may not replace the object.
+    """
     try:
         storage.replace(found.name, found.data, found.version)
     except ConflictError:  # another node replaced it just now; the agent will compare again
         return
     except AuthError as exc:
         raise CheckError(
-            f"must be extended, and may not: {exc}; {schema_sync.MAY_NOT_WRITE}"
+            f"must be extended, but may not be written: {exc}; {schema_sync.MAY_NOT_WRITE}"
         ) from exc
 
 

@@ -1,7 +1,7 @@
-"""What the agent waits for before it takes a file: its state directory and the bucket's schemas.
+"""The agent's start: wait for the lock of the state directory, then for the bucket's table schemas.
 
-**Invariant:** nothing of the spool is read before both are there; a wait ends when the agent is
-told to stop.
+**Invariant:** no file is read before the agent has both.  Each wait ends when `Meanwhile.stop` is
+set.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meanwhile:
-    """What the agent goes on with while it waits at its start.
+    """The work that goes on while the agent waits at its start.
 
     Attributes:
-        stop: set to end the wait.
-        turn: notices what arrives and shows how things are, for so many seconds; `wake` ends it.
-        wake: safe in any thread.
-        stats: learns how the requests to the bucket fare.
+        stop: set by another thread or a signal handler to end the wait.
+        turn: collects file events and updates the status for the given seconds, or until `wake`.
+        wake: ends a running `turn`; any thread may call it.
+        stats: counts the requests to the bucket and their failures.
     """
 
     stop: threading.Event
@@ -57,17 +57,23 @@ class Meanwhile:
     stats: UploadStats
 
     def rest(self, seconds: float) -> None:
-        """Turn for so long, or until told to stop."""
+        """Call `turn` repeatedly for the given seconds, or until `stop` is set."""
         until_s = time.monotonic() + seconds
         while not self.stop.is_set() and (left_s := until_s - time.monotonic()) > 0:
             self.turn(min(left_s, TURN_S))
 
     def result_of(self, ask: Callable[[], T]) -> T | None:
-        """Turn until `ask`, which runs in a thread, returns or raises; None if told to stop first.
+        """Run `ask` in a thread and call `turn` until it ends; return its result.
 
-        The bucket may keep a request for a minute.  A thread that is asked to stop meanwhile is
-        left alone: it holds nothing, and ends with the process.
+        Returns:
+            What `ask` returned, or None if `stop` was set first.
+
+        Raises:
+            Exception: whatever `ask` raised.
         """
+        # A request to the bucket can take a minute, and a Python thread cannot be interrupted.
+        # When the agent stops first, the thread is abandoned.  It is a daemon thread, so it does
+        # not keep the process alive, and it has nothing to clean up.
         answer: Future[T] = Future()
 
         def run() -> None:
@@ -89,11 +95,11 @@ def await_lock(config: Config, journal: Journal, meanwhile: Meanwhile) -> IO[byt
     """Wait until no other agent uses the state directory.
 
     Returns:
-        The lock, to be held as long as the agent works; None if told to stop first or, with
-        `-once`, if another agent has it.
+        The open lock file; the lock lasts until it is closed.  None if `stop` was set first or,
+        with `-once`, if another agent holds the lock.
 
     Raises:
-        ConfigError: the directory cannot be made or written.
+        ConfigError: the directory cannot be created or written, or other users may write in it.
     """
     said = False
     while not meanwhile.stop.is_set():
@@ -119,15 +125,16 @@ def await_judges(
     open_storage: Callable[[str], Storage],
     meanwhile: Meanwhile,
 ) -> Judges | None:
-    """Agree with the bucket on all table schemas, asking until it answers.
+    """Synchronise all table schemas with the bucket's; try again until the bucket can be reached.
 
-    Right after a pod's start there may be neither token nor network.
+    Right after the start of a pod, its network or its service-account token may not be ready.
 
     Returns:
-        What finds the flaw in a document of each datatype; None if told to stop first.
+        By datatype, a function that returns the first flaw of a document, or None for a good one;
+        None if `stop` was set first.
 
     Raises:
-        SchemaError: a schema cannot agree with the stored one.
+        SchemaError: a schema conflicts with the stored one, or may not be written.
         TransientError: with `-once`, the bucket did not answer within `-flush-timeout`.
     """
     failures = 0
@@ -173,12 +180,12 @@ def _judges(config: Config, tables: Mapping[str, Fields], storage: Storage) -> J
 
 
 def raw_fields(table: Fields) -> Fields:
-    """Return the fields of a table's column `raw`: what a datatype's file is judged by."""
+    """Return the fields of a table's column `raw`; a file of the datatype must match them."""
     return next(field.fields for field in table if field.name.lower() == "raw")
 
 
 def stamp(config: Config) -> Stamp:
-    """Return what every bundle of this agent carries."""
+    """Return the values that are the same in every bundle of this agent, such as its node."""
     return Stamp(
         bucket=config.bucket,
         place=config.place,

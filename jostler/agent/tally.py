@@ -1,4 +1,9 @@
-"""Counts: for every file seen, the one end it met; numbers for logs, exit status and metrics."""
+"""The agent's counts, for log lines, the exit status and the metrics.
+
+**Invariant:** counts only grow.  A good file is counted in `taken` and, once its bundle is durable,
+in `archived`, both under its datatype.  A bad file is counted once in `rejected`, `kept` or
+`deleted`, under its datatype; its row is archived under the datatype rejected1.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +14,20 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 REFUSED_KEPT = 50
+"""The number of bad files remembered for each datatype."""
 
 
 class Refused(NamedTuple):
-    """A bad file: its path below the experiment, printable; why; Unix time."""
+    """A bad file, as the status page shows it.
+
+    Attributes:
+        path: the path below the experiment's directory, without control characters.
+        datatype: the datatype in the path.
+        reason: the reason code, such as `wrong-type`.
+        field: the field that is wrong; empty if the reason concerns the whole file.
+        detail: what was expected and what was found.
+        at_s: when the file was judged, Unix time.
+    """
 
     path: str
     datatype: str
@@ -24,17 +39,17 @@ class Refused(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """What happened since the start; owned by the agent's thread.
+    """Counts since the agent's start; changed only by the agent's thread.
 
     Attributes:
         taken: files put into a bundle, by datatype.
         file_bytes: bytes of these files, by datatype.
-        sealed: bundles closed, by (datatype, reason).
-        replayed: bundles of an earlier process gone on with.
+        sealed: bundles sealed, by (datatype, reason).
+        replayed: bundles of an earlier process that this one continued.
         refused: the last bad files, oldest first, by datatype.
         archived: files whose bundle is durable, by datatype.
-        rejected: files set aside, by (datatype, reason).
-        kept: bad files left in place, by (datatype, reason).
+        rejected: bad files put into a rejected1 bundle, by (datatype, reason).
+        kept: bad files left in the spool, by (datatype, reason).
         deleted: bad files deleted without an upload, by (datatype, reason).
         changed: files that changed while their bundle was pending, by datatype.
         vanished: files that were gone before they could be read, by datatype.
@@ -57,20 +72,20 @@ class Tally:
     object_bytes: Counter[str] = field(default_factory=Counter)
 
     def refuse(self, path: str, datatype: str, reason: str, *, field: str, detail: str) -> None:
-        """Remember a bad file."""
+        """Remember a bad file; forget the oldest of its datatype beyond `REFUSED_KEPT`."""
         now_s = time.time()
         kept = self.refused.get(datatype, ())[1 - REFUSED_KEPT :]
         self.refused[datatype] = (*kept, Refused(path, datatype, reason, field, detail, now_s))
 
     def copy(self) -> Tally:
-        """Return the counts as they are now, for other threads to read."""
+        """Return a copy of the current counts, which other threads may read."""
         made = Tally()
         for name in self.__slots__:
             setattr(made, name, copy(getattr(self, name)))
         return made
 
     def totals(self) -> dict[str, int]:
-        """Return the sums, for a log line."""
+        """Return the sums over all datatypes and reasons, for a log line."""
         return {
             "taken": self.taken.total(),
             "archived": self.archived.total(),

@@ -1,10 +1,11 @@
-"""Clean-up: the files of a stored bundle are unlinked.
+"""The clean-up: unlink the files of a stored bundle.
 
-**Invariant:** a file is unlinked only while its bytes are those that are durable in the bucket;
-one that changed is given back.  A path that another bundle has by now is not looked at.
+**Invariant:** a file is unlinked only if its content is the one that is durable in the bucket; a
+file that changed is given back.  A path that now belongs to another bundle is not touched.
 
-A clean-up is carried out in slices by the agent's own thread: a thread beside it would fight with
-it for the interpreter at every system call, which costs both more time than the work itself.
+The agent's own thread cleans up, a limited number of files at a time.  A second thread would make
+both slower: they would compete for the interpreter lock (GIL) at every system call, which costs
+more time than the calls themselves.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Cleaned:
-    """What became of a bundle's files.
+    """The result of a clean-up: each path of the bundle in one of five groups.
 
     Attributes:
-        unlinked: paths.
-        vanished: hashes of what was stored, by path, of files that were gone, or that something
-            else than a file had taken the place of.
-        changed: paths whose file is still there and not stored as it now is.
-        kept: paths of files whose bytes could not be stored whole, with the state they were
-            rejected in; they stay on disk.
-        failed: paths that could not be looked at or unlinked.
-        error: why the first of these could not, in words.
+        unlinked: the paths of files that were unlinked.
+        vanished: the hashes of the stored contents, by path, of files that were gone; or whose
+            path is now a directory, a link or a special file.
+        changed: the paths of files whose content is no longer the stored one.
+        kept: the states, by path, of rejected files whose content could not be stored whole; they
+            stay on disk.
+        failed: the paths of files that could not be examined or unlinked.
+        error: why the first of these failed, in words; empty if none did.
     """
 
     unlinked: list[str] = field(default_factory=list)
@@ -47,12 +48,15 @@ class Cleaned:
 
 
 class Cleanup:
-    """One look at the files of a stored bundle.
+    """One pass over the files of a stored bundle.
 
     Args:
-        entries: the files.
-        is_mine: says whether a path still belongs to the bundle.
-        spool: the files of the experiment, as entries name them.
+        entries: the bundle's files.
+        is_mine: returns whether a path still belongs to the bundle.
+        spool: gives access to the files; entries have paths below it.
+
+    Attributes:
+        cleaned: the result so far.
     """
 
     def __init__(
@@ -65,7 +69,7 @@ class Cleanup:
         self.cleaned = Cleaned()
 
     def step(self, most: int) -> bool:
-        """Look at `most` files at the most; say whether all have been looked at."""
+        """Process up to `most` files; return whether none is left."""
         looked, is_mine = 0, self._is_mine
         with self._spool.directories() as directories:
             for entry in islice(self._entries, most):
@@ -76,12 +80,12 @@ class Cleanup:
         return looked < most
 
     def skip(self, error: Exception) -> None:
-        """Count the file that was looked at last among those that cannot be unlinked."""
+        """Record that the file examined last failed with an unforeseen error."""
         self.cleaned.failed.append(self._path)
         self.cleaned.error = self.cleaned.error or f"{type(error).__name__}: {error}"
 
     def _look_at(self, entry: Entry, directories: Directories) -> None:
-        if not entry.hash:
+        if not entry.hash:  # its row has only a part of the content, or none: the file stays
             self.cleaned.kept[entry.path] = entry.state
             return
         try:

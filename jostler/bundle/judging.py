@@ -1,10 +1,15 @@
-"""Which large file is judged at the moment: a note that survives the agent.
+"""The note of which large file is being judged; the next process reads it after a kill.
 
-**Invariant:** a file during whose judgement the agent died twice, in the same state, is not judged
-a third time.  Once proves little: a node is switched off, a pod is evicted.
+A judge that needs too much memory for a file makes the kernel kill the agent.  Without the note
+every restart would judge the same file and be killed again.
 
-The note is one small file in the state directory, written over in place and not synced: what it is
-for is a killed process, not a failed machine.  Where it cannot be written there is none.
+**Invariant:** a file that was being judged when the agent died is judged again once; after a second
+death with the file unchanged it is not judged any more.  One death proves nothing: a node may have
+been switched off, a pod evicted.
+
+The note is one small file in the state directory.  It is written in place and not synced, because
+it has to survive the end of the process, not of the machine.  If it cannot be written, files are
+judged without it.
 """
 
 from __future__ import annotations
@@ -23,18 +28,20 @@ if TYPE_CHECKING:
     from jostler.bundle.confined import Confined
 
 NOTED_BYTES = 1 << 20
-"""Smaller files are not noted: none of them takes much memory or time."""
+"""Files from this size are noted; a smaller one cannot take much memory."""
 DEATHS_MAX = 2
+"""After so many deaths a file is no longer judged."""
 _REMEMBERED_MAX = 50
+"""How many files the note remembers."""
 _BLOCK_BYTES = 4096
 
 
 class Judging:
-    """The note; belongs to the thread that judges.
+    """The note and the deaths that an earlier process's note tells of; for the judging thread only.
 
     Args:
-        path: of the note; only the agent's user may write there.
-        spool: the files that it tells of.
+        path: the path of the note, in a directory where only the agent's user may write.
+        spool: gives access to the files that are judged.
     """
 
     def __init__(self, path: Path, spool: Confined) -> None:
@@ -47,13 +54,16 @@ class Judging:
         }
 
     def is_deadly(self, file: str, state: FileState) -> bool:
-        """Say whether the agent died too often while it judged a file as it now is."""
+        """Return whether the agent died `DEATHS_MAX` times while it judged this file, unchanged."""
         found = self._deaths.get(file)
         return found is not None and found[0] == state and found[1] >= DEATHS_MAX
 
     @contextmanager
     def noted(self, file: str, state: FileState) -> Iterator[None]:
-        """Note that a file is judged; if the process dies meanwhile, the next one finds that."""
+        """Note the file while the `with` block judges it; remove the note at its end.
+
+        If the process is killed in the block, the note stays, and the next process counts a death.
+        """
         before = self._deaths.pop(file, None)
         deaths = before[1] if before and before[0] == state else 0
         self._write({**self._deaths, file: (state, deaths + 1)})
@@ -63,7 +73,7 @@ class Judging:
             self._write(self._deaths)
 
     def _write(self, deaths: dict[str, tuple[FileState, int]]) -> None:
-        """Write over the note, so that a full disk needs no new block for it."""
+        """Write the note in place: on a full disk no new block could be allocated."""
         rows = [[file, *state, count] for file, (state, count) in deaths.items()]
         content = json.dumps(rows[-_REMEMBERED_MAX:]).encode()
         content = content.ljust(-(-len(content) // _BLOCK_BYTES) * _BLOCK_BYTES)
@@ -75,14 +85,14 @@ class Judging:
             os.ftruncate(self._fd, len(content))
 
     def close(self) -> None:
-        """Let go of the note."""
+        """Close the note's file."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
 
 def _read(path: Path) -> list[tuple[str, FileState, int]]:
-    """Return what an earlier process noted; nothing if that cannot be told."""
+    """Return path, state and number of deaths of each noted file; none if there is no good note."""
     try:
         rows = json.loads(path.read_bytes())
         return [(file, FileState.fitted(*state), deaths) for file, *state, deaths in rows]

@@ -1,11 +1,14 @@
-"""Disk space held back for the journal: a full disk can only drain if records can be written.
+"""The reserve: disk space that is kept for the journal, so that a full disk can be emptied.
 
-**Invariant:** the blocks of the reserve stay the journal's.  On a full disk a record is written
-over them, in place, and when the record is done its blocks are the reserve again.  Were they given
-back to the disk instead, whoever fills it would have them first.
+Files are unlinked only after their record is in the journal.  So if no record could be written on
+a full disk, the disk would stay full.
+
+**Invariant:** the reserve's blocks stay allocated to the journal.  On a full disk a record is
+written over them in place; when the record is no longer needed, its file becomes the reserve again.
+If the blocks were freed in between, the program that fills the disk would get them first.
 
 The reserve holds one record at a time.  File systems that never write in place (btrfs, zfs) need
-new blocks all the same; there it helps only as far as quotas go.
+new blocks for a record; there the reserve helps only against a quota.
 """
 
 from __future__ import annotations
@@ -21,14 +24,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RESERVE_BYTES = 16 * 1024 * 1024
+"""The size of the whole reserve."""
 _LEAST_BYTES = 64 * 1024
+"""The smallest reserve that is tried when the disk has too little space for the whole."""
 
 
 class Reserve:
-    """The reserve of one directory; the caller sees that one thread at a time uses it.
+    """The reserve of one state directory; only one thread at a time may use it.
 
     Args:
-        path: its file.
+        path: the path of the reserve's file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,7 +41,10 @@ class Reserve:
         self._complete = False
 
     def take(self) -> None:
-        """Hold as much as there is, up to the whole; what is held already stays so."""
+        """Allocate the reserve, or as much of it as the disk has; keep what is allocated.
+
+        Errors are ignored: the agent works without a reserve until the disk is full.
+        """
         if self._complete and self._path.exists():
             return
         self._complete = False
@@ -51,13 +59,18 @@ class Reserve:
                 self._path.unlink()
 
     def write(self, target: Path, lines: Iterable[bytes]) -> bool:
-        """Write a record over the reserve and give it its name; the caller syncs the directory.
+        """Write a record over the reserve and rename the file; the caller syncs the directory.
+
+        Args:
+            target: the path of the record.
+            lines: the content of the record; `END` is added.
 
         Returns:
-            False when there is no reserve or the record is longer; then nothing is changed.
+            Whether it was written; False, with nothing changed, if there is no reserve or the
+            record is longer than it.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the record cannot be written.
         """
         content = b"".join((*lines, END))
         try:
@@ -77,14 +90,17 @@ class Reserve:
         return True
 
     def give_back(self) -> None:
-        """Leave the space to whoever comes first, in the hope that it is the next record."""
+        """Free the reserve's space; any program may then use it, the next record included."""
         self._path.unlink(missing_ok=True)
 
     def take_over(self, record: Path) -> bool:
-        """Make the file of a record that is done the reserve; say whether it was needed and there.
+        """Make the file of a record that is no longer needed the reserve.
+
+        Returns:
+            Whether the file was renamed; False if there is a reserve, or no such record.
 
         Raises:
-            OSError: it cannot be renamed.
+            OSError: the file cannot be renamed.
         """
         if self._path.exists():
             return False
@@ -96,7 +112,10 @@ class Reserve:
 
 
 def _grow(fd: int) -> bool:
-    """Allocate the whole, or else as much of it as can be had; say whether it is the whole."""
+    """Allocate the whole reserve, or as much as the disk has; return whether it is the whole.
+
+    A sparse file would not do: its blocks are allocated only when they are written.
+    """
     wanted = RESERVE_BYTES
     while wanted >= _LEAST_BYTES:
         held = os.fstat(fd).st_size
@@ -105,7 +124,8 @@ def _grow(fd: int) -> bool:
         try:
             os.posix_fallocate(fd, 0, wanted)
         except OSError:
-            os.ftruncate(fd, held)  # what was allocated before the disk was full
+            # posix_fallocate(3) can extend the file and then fail: undo that, try with less.
+            os.ftruncate(fd, held)
             wanted //= 2
         else:
             break

@@ -1,10 +1,13 @@
-"""Trying again: what failed waits for its cause, and for how long.
+"""Retries: when a job that failed is tried again.
 
-**Invariant:** nothing here gives up by itself, and what waits for one cause does not wait for
-another.  A cause that fails is tried by one job at a time; when that one succeeds, all that wait
-for the cause are tried at once.
+A cause is what a job needs and what may fail for several jobs: the journal, a bucket, or, under the
+job's own name, only that job.
 
-Waiting is pure: now, in monotonic seconds, and chance, uniform in [0, 1), are arguments.
+**Invariant:** no job is given up, and a job waits only for its own cause.  While a cause fails, one
+job at a time, the probe, is tried for all that wait for it.  When the probe succeeds, all of them
+are tried at once.
+
+Pure: the current time, in monotonic seconds, and a random number in [0, 1) are arguments.
 """
 
 from __future__ import annotations
@@ -17,36 +20,50 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 LONE_S = 60.0
+"""How long one failing job holds back new jobs; then its failure is taken for its own."""
 STRIKES = 2
+"""After so many failures between successes of others, a failure is the job's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Waits between tries: under a ceiling that doubles up to a cap, half of it left to chance.
+    """Exponential backoff with jitter; in seconds.
 
-    The chance spreads a fleet that lost its bucket at one moment; in seconds.
+    The ceiling doubles with each failure up to a cap; a wait is random between half the ceiling and
+    the ceiling.  So the agents of a fleet, which lose the bucket at the same moment, do not all
+    come back at the same moment.
+
+    Attributes:
+        first_s: the ceiling after the first failure.
+        cap_s: the greatest ceiling.
     """
 
     first_s: float = 0.5
     cap_s: float = 60.0
 
     def wait_s(self, failures: int, chance: float) -> float:
-        """Return the wait after `failures` tries; `chance` is uniform in [0, 1)."""
+        """Return the wait before the next try.
+
+        Args:
+            failures: how often the job failed so far, at least 1.
+            chance: a random number, uniform in [0, 1).
+        """
         ceiling = min(self.cap_s, self.first_s * 2.0 ** min(failures - 1, 32))
         return ceiling / 2 + chance * ceiling / 2
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """One job that failed.
+    """A job that failed and waits.
 
     Attributes:
-        cause: for which it waits.
-        failures: so far.
-        failed_at: number of its last failure, in the order of all failures and successes.
-        strikes: how often it failed again although others had succeeded in between.
-        due_s: when it is tried again whatever its cause does; inf while the cause decides.
-        trying: it is being tried.
+        cause: the cause that it waits for.
+        failures: how often it failed.
+        failed_at: the number of its last failure in the sequence of all failures and successes.
+        strikes: how often it failed again after others with the same cause had succeeded.
+        due_s: when it is tried again on its own, monotonic seconds; inf while it waits for its
+            cause.
+        trying: whether it is being tried now.
     """
 
     cause: str
@@ -58,13 +75,20 @@ class _Waiting:
 
     @property
     def alone(self) -> bool:
-        """Whether the failure is its own: what it waits for works for others."""
+        """Whether the failure is the job's own: its cause works for others."""
         return self.strikes >= STRIKES
 
 
 @dataclass(slots=True)
 class _Outage:
-    """A cause that fails."""
+    """A cause that fails; times are monotonic seconds.
+
+    Attributes:
+        since_s: when it first failed.
+        failures: how often its probes failed.
+        next_s: when the next probe is tried.
+        probe: the name of the job that is the probe now; empty if none is.
+    """
 
     since_s: float
     failures: int = 0
@@ -73,12 +97,12 @@ class _Outage:
 
 
 class Retries:
-    """The jobs that failed and wait, by name; belongs to one thread.
+    """The jobs that failed and wait, by name; used by one thread only.
 
     Args:
-        common: waits for a cause that several may have.  One job tries for all, so this may be
-            short: the sooner is it seen that the cause is over.
-        alone: waits of a job whose failure is its own.
+        common: the waits between probes of a cause.  They may be short, because only one job is
+            tried for all that wait.
+        alone: the waits of a job whose failure is its own.
     """
 
     def __init__(self, common: Backoff = Backoff(cap_s=15.0), alone: Backoff = Backoff()) -> None:
@@ -90,11 +114,18 @@ class Retries:
         self._count = 0
 
     def __len__(self) -> int:
-        """How many jobs failed and have not yet succeeded."""
+        """The number of jobs that failed and have not succeeded since."""
         return len(self._waiting)
 
     def failed(self, name: str, cause: str, now_s: float, chance: float) -> float:
-        """Learn that a job failed; return the seconds until it, or another for it, is tried."""
+        """Record that a job failed; return the seconds until it, or the probe of its cause, is due.
+
+        Args:
+            name: the job's name.
+            cause: what failed: the cause's name, or the job's own name.
+            now_s: monotonic seconds.
+            chance: a random number, uniform in [0, 1).
+        """
         self._count += 1
         job = self._waiting.get(name)
         if job is None or job.cause != cause:
@@ -120,7 +151,7 @@ class Retries:
         return max(0.0, outage.next_s - now_s)
 
     def works(self, *causes: str) -> None:
-        """Learn that a job went well, so that these causes do not fail now."""
+        """Record that these causes work: all jobs that wait for one of them become due."""
         for cause in causes:
             self._count += 1
             self._succeeded_at[cause] = self._count
@@ -130,12 +161,12 @@ class Retries:
                         job.due_s = 0.0
 
     def forget(self, name: str) -> None:
-        """Learn that a job needs no further try."""
+        """Remove a job that succeeded or was given up by the caller."""
         if self._waiting.pop(name, None):
             self._forget_probe(name)
 
     def due(self, now_s: float) -> list[str]:
-        """Return the jobs to try now; each counts as being tried until it fails or succeeds."""
+        """Return the names of the jobs to try now; the caller must report how each ends."""
         if not self._waiting:
             return []
         names = [
@@ -148,12 +179,12 @@ class Retries:
         return names
 
     def try_all_now(self) -> None:
-        """Let every job be tried at once, for there is little time left."""
+        """Make every job due now, because the agent ends soon."""
         for job in self._waiting.values():
             job.due_s = 0.0
 
     def next_s(self) -> float:
-        """Return when `due` may have something, monotonic seconds; inf if nothing waits."""
+        """Return when the next job is due, monotonic seconds; inf if none waits."""
         waiting = [job.due_s for job in self._waiting.values() if not job.trying]
         return min(
             [*waiting, *(one.next_s for one in self._outages.values() if not one.probe)],
@@ -161,10 +192,10 @@ class Retries:
         )
 
     def fails(self, causes: Collection[str], now_s: float) -> bool:
-        """Say whether what a new job needs fails.
+        """Return whether one of these causes fails, so that a new job should not be started.
 
-        One job that fails alone for a while may be the one thing that is wrong: then others are
-        let go on.  If they fail too, they wait with it.
+        If only one job has failed for `LONE_S` seconds, the failure may be its own; then new jobs
+        may start.  If they fail as well, the cause fails for all.
         """
         return any(
             now_s - outage.since_s < LONE_S
@@ -174,7 +205,7 @@ class Retries:
         )
 
     def _is_probe(self, name: str, job: _Waiting, now_s: float) -> bool:
-        """Choose the oldest of those that wait for a cause to try for all of them."""
+        """Return whether a job becomes the probe of its cause; the first that asks becomes it."""
         outage = self._outages.get(job.cause)
         if job.alone or not outage or outage.probe or now_s < outage.next_s:
             return False
@@ -182,7 +213,7 @@ class Retries:
         return True
 
     def _forget_probe(self, name: str) -> None:
-        """Let another job try for the cause; with none left to try, the cause is forgotten."""
+        """Let another job be the probe; forget causes that no other job waits for."""
         for cause, outage in list(self._outages.items()):
             if outage.probe == name:
                 outage.probe = ""

@@ -1,7 +1,7 @@
-"""The state directory: where it lies, whom it belongs to, and its move from its earlier place.
+"""The state directory: its path, its owner and mode, and its move from the path of old versions.
 
-**Invariant:** nobody but the agent's own user can write in it: who can write a record can say which
-files are unlinked.
+**Invariant:** only the agent's user can write in it.  The agent unlinks the files that a journal
+record names, so whoever can write a record can make the agent delete files.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ _GROUP = stat.S_IWGRP
 
 
 class UnsafeError(OSError):
-    """Others than the agent's user may write in the state directory, or own it."""
+    """A user other than the agent's owns the state directory or may write in it."""
 
 
 def earlier(local_data_dir: Path, experiment: str) -> Path:
-    """Return the place of the first versions: in a directory that producers may write."""
+    """Return the path that the first versions used, in a directory where services may write."""
     return local_data_dir / experiment / ".jostler"
 
 
 def default(local_data_dir: Path, experiment: str) -> Path:
-    """Return where the state lies unless `-state-dir` says otherwise: beside the spool.
+    """Return the default of `-state-dir`: a directory beside the experiment's.
 
-    It must last as long as the spool.  So where the experiment's directory is a mount of its own,
-    or nothing can be made beside it, the state lies in it.
+    The state must last as long as the spool: if it were lost and the files stayed, stored files
+    would be stored again.  So if the experiment's directory is a mount of its own, or the agent
+    cannot create a directory beside it, the path is in that directory.
     """
     beside = local_data_dir / f".jostler-{experiment}"
     try:
@@ -43,18 +44,20 @@ def default(local_data_dir: Path, experiment: str) -> Path:
             return beside
         above, spool = local_data_dir.stat(), (local_data_dir / experiment).stat()
     except OSError:
-        return beside  # one is not there, and the agent makes it; or nobody may look
+        return beside  # a directory does not exist yet, or may not be read: `make` reports that
     if above.st_dev != spool.st_dev or not os.access(local_data_dir, os.W_OK | os.X_OK):
         return earlier(local_data_dir, experiment)
     return beside
 
 
 def make(directory: Path) -> None:
-    """Make the directory if it is missing, and see that it is the agent's own.
+    """Create the directory if it does not exist; check that only the agent's user can write in it.
+
+    A group's permission to write is removed.
 
     Raises:
-        UnsafeError: others may write in it, or own it.
-        OSError: it cannot be made.
+        UnsafeError: another user owns the directory, or everybody may write in it.
+        OSError: it cannot be created.
     """
     if not directory.is_dir():
         directory.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -66,20 +69,24 @@ def make(directory: Path) -> None:
     if found.st_uid != os.geteuid():
         raise UnsafeError(
             f"{directory} belongs to uid {found.st_uid}, but the agent runs as uid {os.geteuid()};"
-            " chown it, or name a directory in it, which the agent makes itself"
+            " chown it, or name a directory below it, which the agent then creates"
         )
     if found.st_mode & _OTHERS:
-        raise UnsafeError(f"{directory} may be written by everybody; chmod go-w it")
-    if found.st_mode & _GROUP:  # fsGroup of Kubernetes does that to each volume that it mounts
+        raise UnsafeError(f"everybody may write in {directory}; chmod go-w it")
+    # With fsGroup the kubelet makes each volume writable for the group
+    # (https://kubernetes.io/docs/tasks/configure-pod-container/security-context/).
+    if found.st_mode & _GROUP:
         directory.chmod(stat.S_IMODE(found.st_mode) & ~_GROUP)
 
 
 def flaw(status: os.stat_result, owner: int) -> str:
-    """Say why a file in the state directory may be another's; empty if it is the agent's own.
+    """Return why a file in the state directory cannot be trusted; empty if it can be.
+
+    A file can be trusted if no other user can have written it.
 
     Args:
-        status: of the file.
-        owner: uid of the directory's owner.
+        status: the status of the file itself, not of what a link points to.
+        owner: the uid of the directory's owner.
     """
     if not stat.S_ISREG(status.st_mode):
         return "it is not a regular file"
@@ -91,18 +98,19 @@ def flaw(status: os.stat_result, owner: int) -> str:
 
 
 def move(old: Path, new: Path, wanted: tuple[str, ...]) -> int:
-    """Move what an earlier version left in its place, and remove that; return how many files.
+    """Move the files of an earlier version's state directory; return how many were moved.
 
-    May be repeated after it was cut off.
+    The old directory is removed if nothing else is in it.  After an interruption the call can be
+    repeated.
 
     Args:
-        old: the earlier place; need not exist.
-        new: the directory, made.
-        wanted: suffixes of what is moved; the rest can be made again.
+        old: the earlier directory; it need not exist.
+        new: the current directory; it must exist.
+        wanted: the suffixes of the files to move; the agent can create the others again.
 
     Raises:
-        BlockingIOError: another agent still uses the old place.
-        OSError: something cannot be moved.
+        BlockingIOError: another agent still uses the old directory.
+        OSError: a file cannot be moved.
     """
     if old == new or old.is_symlink() or not old.is_dir() or old.stat().st_uid != os.geteuid():
         return 0
@@ -114,17 +122,17 @@ def move(old: Path, new: Path, wanted: tuple[str, ...]) -> int:
         for name in ("lock", "reserve"):
             with suppress(OSError):
                 (old / name).unlink(missing_ok=True)
-        with suppress(OSError):  # whatever else lies there is not ours
+        with suppress(OSError):  # files of others are in it: it stays
             old.rmdir()
     return len(found)
 
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock of an agent that may still work in the earlier place.
+    """Hold the lock file of the earlier directory, so that no agent of an old version starts there.
 
     Raises:
-        BlockingIOError: it does.
+        BlockingIOError: an agent that runs holds it.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -139,12 +147,14 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _move(path: Path, target: Path) -> None:
-    """Rename a file, or copy it where it lies on another disk."""
+    """Rename a file; copy it if the target is on another file system."""
     try:
         path.rename(target)
     except OSError as exc:
-        if exc.errno != errno.EXDEV:
+        if exc.errno != errno.EXDEV:  # rename(2): not on the same mounted file system
             raise
+        # The copy gets its name only when it is durable, and the original goes last: a crash
+        # leaves the original, or both.
         part = target.with_suffix(".tmp")
         shutil.copyfile(path, part)
         with part.open("rb") as file:
@@ -154,10 +164,12 @@ def _move(path: Path, target: Path) -> None:
 
 
 def sync(directory: Path) -> None:
-    """Make names that were changed in a directory survive a crash.
+    """Make the created, renamed and removed names of a directory durable.
+
+    fsync(2) of a file does not cover its name: the directory needs its own fsync.
 
     Raises:
-        OSError: it is not certain that they do.
+        OSError: the names may be lost in a crash.
     """
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:

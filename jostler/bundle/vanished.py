@@ -1,11 +1,11 @@
-"""Stored files whose path was gone when they were to be unlinked.
+"""The file that remembers vanished files: stored files that were gone before the clean-up.
 
-A service may have deleted such a file, or moved its directory away; a directory that comes back
-brings files that are stored already.  So they are remembered on disk, too: the agent may be killed
-in between.
+A service may have deleted such a file, or moved its directory away.  If the directory comes back,
+its files must not be stored a second time.  They are remembered on disk because the agent may be
+restarted in between.
 
-**Invariant:** `append` returns when what it wrote survives a crash; a line that is cut off or of
-another kind is passed over by `read`.
+**Invariant:** when `append` returns, its lines survive a crash.  `read` ignores incomplete and
+malformed lines.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 REMEMBERED_MOST = 50_000
-"""Files remembered at the most, the latest ones; about 100 bytes each, in memory and on disk."""
+"""How many files are remembered, the latest ones; each takes about 100 bytes of memory and disk."""
 
 
 def append(file: Path, hashes: Mapping[str, bytes]) -> None:
-    """Remember files.
+    """Append vanished files, durably.
 
     Args:
-        file: where they are remembered.
-        hashes: of the stored contents, by path below the spool.
+        file: the file that remembers them.
+        hashes: the hash of each file's stored content, by path below the spool.
 
     Raises:
-        OSError: they could not be written.
+        OSError: the lines could not be written.
     """
     lines = []
     for path, digest in hashes.items():
-        with suppress(TypeError):  # a name that is no UTF-8 is forgotten with the process
+        with suppress(TypeError):  # a name that is not UTF-8 is remembered only in memory
             lines.append(orjson.dumps([path, digest.hex()]) + b"\n")
     with file.open("ab") as out:
         out.writelines(lines)
@@ -45,10 +45,10 @@ def append(file: Path, hashes: Mapping[str, bytes]) -> None:
 
 
 def read(file: Path) -> dict[str, bytes]:
-    """Return the hashes of the files that are remembered, and shorten a file that grew long.
+    """Return the hashes of the remembered files by path; shorten the file if it grew too long.
 
     Raises:
-        OSError: the file is there and cannot be read.
+        OSError: the file exists and cannot be read, or cannot be shortened.
     """
     try:
         lines = file.read_bytes().splitlines()
