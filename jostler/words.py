@@ -24,6 +24,13 @@ _FEW_S = 9.5
 _SECOND_PARTS = ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "min"), (1, "s"))
 
 
+def text(value: object) -> str:
+    """Return a string, or a number as text; for anything else an empty text."""
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
+
+
 def number(value: object) -> float | None:
     """Return a finite number, or None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):

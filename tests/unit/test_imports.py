@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 ROOMS = (
     *(f"jostler.{name}" for name in ("cli", "agent", "archive", "producer")),
-    *(f"jostler.{name}" for name in ("watchdir", "bundle", "schema", "storage", "format")),
+    *(f"jostler.{name}" for name in ("watchdir", "bundle", "schema", "storage", "web", "format")),
     *(f"loader.{name}" for name in ("cli", "plan", "spark", "bigquery")),
     *("jostler.why", "jostler", "loader", "embedded", "demo"),  # what lies beside the rooms
 )
@@ -78,7 +78,7 @@ def wrong(rooms: tuple[str, ...], forbidden: tuple[str, ...]) -> list[str]:
         (("jostler.agent",), ("jostler.archive", "jostler.cli")),
         (("jostler.archive", "jostler.producer"), ("jostler.cli", "jostler.agent")),
         (("jostler.watchdir", "jostler.bundle", "jostler.schema"), ROOMS[:4]),
-        (("jostler.storage", "jostler.format"), ROOMS[:7]),
+        (("jostler.storage", "jostler.web", "jostler.format"), ROOMS[:7]),
         (("jostler.format",), ("jostler.storage",)),
     ],
     ids=lambda names: names[0],

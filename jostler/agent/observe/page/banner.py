@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jostler.agent.observe.page.facts import Facts, mapping, several, text
-from jostler.agent.observe.page.html import NOTHING, Html, join, tag
-from jostler.agent.observe.page.parts import when
+from jostler.agent.observe.page.facts import Facts, mapping, several
+from jostler.web.html import NOTHING, Html, join, tag
+from jostler.web.parts import when
+from jostler.words import text
 
 if TYPE_CHECKING:
     from datetime import datetime

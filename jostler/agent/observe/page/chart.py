@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from jostler import words
-from jostler.agent.observe.page.html import Html, join, tag
+from jostler.web.html import Html, join, tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

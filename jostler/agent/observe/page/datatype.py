@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jostler import words
-from jostler.agent.observe.page.facts import Facts, mapping, several, text, total
-from jostler.agent.observe.page.html import NOTHING, Content, Html, join, tag
-from jostler.agent.observe.page.parts import Row, bundle_name, fact_list, name, table, when, wrapped
+from jostler.agent.observe.page.facts import REST, Facts, mapping, several, total
+from jostler.web.html import NOTHING, Content, Html, join, tag
+from jostler.web.parts import Row, bundle_name, fact_list, name, table, when, wrapped
+from jostler.words import text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -128,7 +129,7 @@ def _part(
     rows = [row(item) for item in several(items)]
     if not rows:
         return NOTHING
-    shown = table(heads, rows, key=f"{label} {title}")
+    shown = table(heads, rows, key=f"{label} {title}", rest=REST)
     return join([tag("h3", title), shown])
 
 

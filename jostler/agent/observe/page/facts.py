@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 Facts = Mapping[str, object]
+REST = "/status.json"
+"""Where the rows are that a table of the page leaves out."""
 
 
 def mapping(value: object) -> Facts:
@@ -26,13 +28,6 @@ def sequence(value: object) -> Sequence[object]:
 def several(value: object) -> list[Facts]:
     """Return the objects of a list."""
     return [item for item in sequence(value) if isinstance(item, Mapping)]
-
-
-def text(value: object) -> str:
-    """Return a string, or a number as text; for anything else an empty text."""
-    if isinstance(value, str):
-        return value
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
 
 
 def total(value: object) -> int:

@@ -11,9 +11,10 @@ from jostler import words
 from jostler.agent.observe.page.banner import sign
 from jostler.agent.observe.page.chart import Chart, Measure, Shape
 from jostler.agent.observe.page.datatype import anchor, bar, rejected, waiting
-from jostler.agent.observe.page.facts import Facts, mapping, sequence, several, text
-from jostler.agent.observe.page.html import NOTHING, Content, Html, tag
-from jostler.agent.observe.page.parts import Row, fact_list, name, table, when, wrapped
+from jostler.agent.observe.page.facts import REST, Facts, mapping, sequence, several
+from jostler.web.html import NOTHING, Content, Html, tag
+from jostler.web.parts import Row, fact_list, name, table, when, wrapped
+from jostler.words import text
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -108,7 +109,7 @@ def errors(document: Facts, now: datetime | None) -> Html:
     if not rows:
         return NOTHING
     heads = ("Error and hint", "Times", "Failing now", "First", "Last")
-    shown = table(heads, rows, key="errors")
+    shown = table(heads, rows, key="errors", rest=REST)
     return tag("section", tag("h2", "Last errors"), shown, class_="card", data_key="errors")
 
 
@@ -139,7 +140,7 @@ def glance(document: Facts, now: datetime | None) -> Html:
         return NOTHING
     heads = ("Datatype", "Waiting", "Oldest", "Open", "Under way", "Last stored", "Rejected")
     rows = [_glance(facts, now) for facts in datatypes]
-    shown = table(heads, rows, key="glance")
+    shown = table(heads, rows, key="glance", rest=REST)
     return tag("section", tag("h2", "Datatypes"), shown, class_="card", data_key="glance")
 
 

@@ -8,49 +8,30 @@ Pure, except that the two assets are read when the module is imported.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from jostler import words
 from jostler.agent.observe.page.banner import banner, headline, icon
 from jostler.agent.observe.page.datatype import datatype
-from jostler.agent.observe.page.facts import Facts, mapping, several, text
-from jostler.agent.observe.page.html import Html, asset, tag
+from jostler.agent.observe.page.facts import Facts, mapping, several
 from jostler.agent.observe.page.overview import agent, charts, errors, glance, tiles
-from jostler.agent.observe.page.parts import name, when
+from jostler.web.document import CONTENT_TYPE, LOOK, asset_text, head, policy
+from jostler.web.document import document as whole
+from jostler.web.html import Html, asset, tag
+from jostler.web.parts import name, when
+from jostler.words import text
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+__all__ = ["CONTENT_SECURITY_POLICY", "CONTENT_TYPE", "SCRIPT", "STYLE", "render"]
+
 RELOAD_S = 30  # without JavaScript
 
 
-def _asset(file: str) -> str:
-    return files(__package__).joinpath(file).read_text(encoding="utf-8")
-
-
-def _hash(content: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-    return f"'sha256-{digest}'"
-
-
-STYLE = _asset("page.css")
-SCRIPT = _asset("page.js")
-CONTENT_TYPE = "text/html; charset=utf-8"
-CONTENT_SECURITY_POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        f"script-src {_hash(SCRIPT)}",
-        f"style-src {_hash(STYLE)}",
-        "connect-src 'self'",
-        "img-src data:",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-    )
-)
+STYLE = LOOK + asset_text(__package__, "page.css")
+SCRIPT = asset_text(__package__, "page.js")
+CONTENT_SECURITY_POLICY = policy(style=STYLE, script=SCRIPT)
 
 
 def render(document: Facts) -> bytes:
@@ -60,31 +41,20 @@ def render(document: Facts) -> bytes:
         document: what /status.json answers; any part may be missing.
     """
     now = words.instant(document.get("now"))
-    page = tag(
-        "html",
-        _head(document),
-        tag(
-            "body",
-            _live(),
-            _header(document),
-            _main(document, now),
-            _footer(document),
-            asset("script", SCRIPT),
-        ),
-        lang="en",
+    body = (
+        _live(),
+        _header(document),
+        _main(document, now),
+        _footer(document),
+        asset("script", SCRIPT),
     )
-    return b"<!doctype html>\n" + page.markup.encode()
+    return whole(_head(document), body)
 
 
 def _head(document: Facts) -> Html:
     node = text(mapping(document.get("agent")).get("node"))
-    return tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("title", f"{node}: {headline(document)}"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="referrer", content="no-referrer"),
+    return head(
+        f"{node}: {headline(document)}",
         tag("noscript", tag("meta", http_equiv="refresh", content=str(RELOAD_S))),
         icon(document),
         asset("style", STYLE),

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jostler import words
-from jostler.agent.observe.page.facts import text
-from jostler.agent.observe.page.html import NOTHING, Content, Html, join, tag
+from jostler.web.html import NOTHING, Content, Html, join, tag
+from jostler.words import text
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -82,23 +82,25 @@ def fact_list(pairs: Sequence[tuple[str, Content]]) -> Html:
     )
 
 
-def table(heads: Sequence[str], rows: Sequence[Row], *, key: str) -> Html:
+def table(heads: Sequence[str], rows: Sequence[Row], *, key: str, rest: str = "") -> Html:
     """Show rows, the first few directly and the others folded.
 
     Args:
         heads: the headings of the columns; on a narrow screen each cell shows its own.
         rows: each with a key that is unique in the table, and its cells.
         key: a key that is unique among the tables of the page.
+        rest: where the rows beyond `ROWS_MAX` are; empty if a reader cannot see them.
     """
-    first, rest = rows[:ROWS_FIRST], rows[ROWS_FIRST:ROWS_MAX]
-    if not rest:
+    first, folded_rows = rows[:ROWS_FIRST], rows[ROWS_FIRST:ROWS_MAX]
+    if not folded_rows:
         return _table(heads, first)
     left = len(rows) - ROWS_MAX
-    note = tag("p", f"{left:,} more are in /status.json.", class_="note") if left > 0 else NOTHING
+    where = f" are in {rest}" if rest else ""
+    note = tag("p", f"{left:,} more{where}.", class_="note") if left > 0 else NOTHING
     folded = tag(
         "details",
         tag("summary", f"{len(rows) - ROWS_FIRST:,} more"),
-        _table(heads, rest),
+        _table(heads, folded_rows),
         note,
         data_key=key,
     )

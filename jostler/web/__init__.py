@@ -1,0 +1,1 @@
+"""HTML for the agent's status page and the archive's pages: elements, shared parts, one look."""
