@@ -31,7 +31,12 @@ if TYPE_CHECKING:
     from jostler.agent.observe.status import Status
 
 Values = dict[tuple[str, ...], float]
-FAILURES = ("AuthError", "ConflictError", "OSError", "QuotaError", "RefusedError", "TransientError")
+FAILURES = (
+    *("AuthError", "ConflictError", "OSError", "QuotaError", "RefusedError", "TransientError"),
+    "Unforeseen",
+)
+UNFORESEEN = "unforeseen"
+"""The reason why a file is kept that no judge gives."""
 IGNORED = ("extension", "not-regular")
 NO_DATATYPE = ""
 """The requests to the bucket at the start, which concern all datatypes at once."""
@@ -150,7 +155,7 @@ COUNTERS = (
         "jostler_files_kept",
         "Bad files left where they are.",
         BY_REASON,
-        _by_reason(REASONS, lambda v: v.tally.kept),
+        _by_reason((*REASONS, UNFORESEEN), lambda v: v.tally.kept),
     ),
     Family(
         "jostler_files_deleted",
