@@ -16,18 +16,18 @@ from embedded import fields as columns_of
 from embedded.columns import definition, literal, quoted, stored_type
 from embedded.datasets import etag_of, find_dataset, now_ms
 from embedded.errors import already_exists, invalid, not_found, unsupported
+from embedded.names import TableRef
 from embedded.store import Resources
 
 if TYPE_CHECKING:
     import duckdb
 
     from embedded.fields import Field
-    from embedded.names import TableRef
     from embedded.wire import Json
 
 _SETTABLE = """
 friendlyName description labels schema timePartitioning clustering requirePartitionFilter
-view
+view expirationTime
 """
 SETTABLE = frozenset(_SETTABLE.split())
 _GIVEN_BY_SERVER = """
@@ -109,12 +109,17 @@ def create_table(cursor: duckdb.DuckDBPyConnection, ref: TableRef, given: Json) 
     dataset = find_dataset(cursor, ref.parent)
     if table_or_none(cursor, ref) is not None:
         raise already_exists("Table", str(ref))
+    for gone in Resources(cursor, "table").expired(ref.parent):
+        drop_table(cursor, Table(TableRef(*gone["tableReference"].values()), gone))
     body = {key: given[key] for key in SETTABLE if given.get(key) is not None}
     fields = columns_of.from_api(body.get("schema") or {})
     body["schema"] = columns_of.to_api(fields)
     body["type"] = "VIEW" if "view" in body else "TABLE"
     body["creationTime"] = now_ms()
     body["location"] = dataset["location"]
+    lifetime_ms = dataset.get("defaultTableExpirationMs")
+    if lifetime_ms and body["type"] == "TABLE":
+        body.setdefault("expirationTime", str(int(now_ms()) + int(lifetime_ms)))
     check_layout(fields, body)
     if body["type"] == "TABLE":
         if not fields:
@@ -192,6 +197,8 @@ def check_layout(fields: tuple[Field, ...], body: Json) -> None:
     Raises:
         ApiError: BigQuery or this stand-in would not have it.
     """
+    if not str(body.get("expirationTime", "0")).isdigit():
+        raise invalid(f"Invalid value for expirationTime: {body['expirationTime']}")
     top = {field.name.lower(): field for field in fields}
     spec = body.get("timePartitioning")
     if spec is not None:

@@ -4,11 +4,13 @@
 and before -inf in an order, and is the MIN of what it is among ("Operators", "ORDER BY").
 In DuckDB it equals itself and is the greatest value.
 
-It refuses equality of STRUCTs that are not written as such, whose NULLs DuckDB takes for equal.
+It refuses equality of STRUCTs that are not written as such, whose NULLs DuckDB takes for equal, and
+an order after DISTINCT by what is no output.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BODIES: dict[str, tuple[str, str]] = {
-    "bq_nan": ("v", "(typeof(v) = 'DOUBLE' AND CAST(v AS VARCHAR) = 'nan')"),
+    "bq_nan": ("v", "(typeof(v) = 'DOUBLE' AND CAST(v AS VARCHAR) IN ('nan', '-nan'))"),
     "bq_eq": ("a, b", "CASE WHEN bq_nan(a) AND bq_nan(b) THEN FALSE ELSE a = b END"),
     "bq_ne": ("a, b", "CASE WHEN bq_nan(a) AND bq_nan(b) THEN TRUE ELSE a <> b END"),
     "bq_nan_key": (
@@ -219,11 +221,67 @@ def _value(item: exp.Expr) -> exp.Expr | None:
     kinds = may_be(value)
     if isinstance(value, exp.Literal) or (kinds is not None and "FLOAT64" not in kinds):
         return None
-    if isinstance(found, exp.SetOperation) or (
-        isinstance(found, exp.Select) and found.args.get("distinct")
-    ):
-        return None
+    if found is not None and _orders_outputs(found):
+        return None  # `outputs` does it
     return value
+
+
+def _orders_outputs(query: exp.Expr) -> bool:
+    """Say whether DuckDB orders a query by nothing but its outputs."""
+    return isinstance(query, exp.SetOperation | exp.Subquery) or bool(
+        isinstance(query, exp.Select) and query.args.get("distinct")
+    )
+
+
+def outputs(node: exp.Expr) -> exp.Expr:
+    """ORDER BY after DISTINCT and after set operations: of a subquery, by keys of its outputs."""
+    found = node.args.get("order")
+    if found is None or not _orders_outputs(node):
+        return node
+    first: exp.Expr = node
+    while isinstance(first, exp.SetOperation | exp.Subquery):
+        first = first.this
+    inner = node.copy()
+    around = {key: inner.args[key].pop() for key in ("limit", "offset") if inner.args.get(key)}
+    inner.args.pop("order")
+    keys = []
+    for item in found.expressions:
+        value = _from_outside(item.this, first.expressions)
+        last = exp.true() if _nulls_last(item) else exp.false()
+        key = call("bq_nan_key", value.copy(), last)
+        keys.append(exp.Ordered(this=key, desc=item.args.get("desc"), nulls_first=True))
+        keys.append(exp.Ordered(**{**item.args, "this": value}))
+    ordered = exp.Order(expressions=keys)
+    return exp.Select(
+        expressions=[exp.Star()],
+        from_=exp.From(this=inner if isinstance(inner, exp.Subquery) else exp.Subquery(this=inner)),
+        order=ordered,
+        **around,
+    )
+
+
+def _from_outside(value: exp.Expr, items: list[exp.Expr]) -> exp.Expr:
+    """Return what stands for an expression over a query's outputs outside of the query."""
+    if isinstance(value, exp.Literal) and value.is_int:
+        return exp.PositionalColumn(this=value.copy())
+    before_star = list(itertools.takewhile(lambda item: not item.is_star, items))
+    for place, item in enumerate(before_star, 1):
+        is_name = isinstance(value, exp.Column) and not value.table
+        if value == item.unalias() or (
+            is_name and item.alias_or_name.lower() == value.name.lower()
+        ):
+            return exp.PositionalColumn(this=exp.Literal.number(place))
+    if isinstance(value, exp.Column):
+        if len(before_star) == len(items):
+            raise unsupported(
+                f"ORDER BY {value.sql('bigquery')} after DISTINCT or a set operation, whose columns"
+                " have other names"
+            )
+        return exp.column(value.name, quoted=True)
+    outside = value.copy()
+    for column in list(outside.find_all(exp.Column)):
+        column.replace(_from_outside(column, items))
+    return outside
 
 
 def _output(value: exp.Expr, select: exp.Select) -> exp.Expr:
@@ -251,4 +309,5 @@ RULES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Min: smallest,
     exp.Window: window,
     exp.Order: order,
+    **dict.fromkeys((exp.Select, exp.Subquery, exp.Union, exp.Except, exp.Intersect), outputs),
 }

@@ -117,7 +117,7 @@ def drop_dataset(cursor: duckdb.DuckDBPyConnection, ref: DatasetRef, *, contents
     inside = tables.children(ref)
     if inside and not contents:
         raise ApiError("resourceInUse", f"Dataset {ref} is still in use")
-    for body in inside:
+    for body in [*inside, *tables.expired(ref)]:
         tables.drop(body["id"])
         if "storage" in body:
             cursor.execute(f"DROP TABLE data.{quoted(body['storage'])}")

@@ -46,6 +46,7 @@ OPTIONS = {
     "labels": "labels",
     "require_partition_filter": "requirePartitionFilter",
 }
+EXPIRATION = "expiration_timestamp"
 DATASET_OPTIONS = {
     "description": "description",
     "friendly_name": "friendlyName",
@@ -131,6 +132,25 @@ def _option(item: exp.Expr, known: dict[str, str]) -> Json:
     if name not in known:
         raise unsupported(f"The option {name or item.sql('bigquery')[:60]}")
     return {known[name]: _constant(item.args["value"])}
+
+
+def _table_option(cursor: duckdb.DuckDBPyConnection, item: exp.Expr, context: Context) -> Json:
+    """Read one of a table's options; when it expires may be any expression of a TIMESTAMP."""
+    if not isinstance(item, exp.Property) or item.this.name.lower() != EXPIRATION:
+        return _option(item, OPTIONS)
+    from embedded.translate import translated  # noqa: PLC0415 - it imports this module
+
+    value = item.args["value"]
+    if isinstance(value, exp.Null):
+        return {"expirationTime": None}
+    select = exp.Select(expressions=[exp.alias_(value.copy(), "value")])
+    rows = translated(cursor, select, context).sql
+    kind, until_ms = cursor.execute(
+        f"SELECT typeof(value), epoch_ms(TRY_CAST(value AS TIMESTAMPTZ)) FROM ({rows})"  # noqa: S608
+    ).fetchall()[0]
+    if kind != "TIMESTAMP WITH TIME ZONE" or until_ms is None:
+        raise invalid(f"The option {EXPIRATION} must be a TIMESTAMP")
+    return {"expirationTime": str(until_ms)}
 
 
 def _constant(value: exp.Expr) -> object:
@@ -227,7 +247,8 @@ def _layout(
         elif isinstance(item, exp.LikeProperty):
             like = find_table(cursor, table_of(item.this, context))
         elif isinstance(item, exp.Property):
-            made |= {k: v for k, v in _option(item, OPTIONS).items() if v is not None}
+            options = _table_option(cursor, item, context)
+            made |= {k: v for k, v in options.items() if v is not None}
         else:
             raise unsupported(f"CREATE TABLE with {item.key}")
     return made, like
@@ -351,7 +372,7 @@ def _alter(cursor: duckdb.DuckDBPyConnection, tree: exp.Alter, context: Context)
     added: list[Field] = []
     for action in tree.args["actions"]:
         if isinstance(action, exp.AlterSet):
-            table = _with_options(cursor, table, action)
+            table = _with_options(cursor, table, action, context)
             continue
         if not isinstance(action, exp.ColumnDef):
             raise unsupported(f"ALTER TABLE {action.sql('bigquery')[:60]}")
@@ -365,14 +386,16 @@ def _alter(cursor: duckdb.DuckDBPyConnection, tree: exp.Alter, context: Context)
     return _done("ALTER", ref)
 
 
-def _with_options(cursor: duckdb.DuckDBPyConnection, table: Table, action: exp.AlterSet) -> Table:
+def _with_options(
+    cursor: duckdb.DuckDBPyConnection, table: Table, action: exp.AlterSet, context: Context
+) -> Table:
     """SET OPTIONS: what is named changes, the rest stays."""
     body = dict(table.body)
     for properties in filter(None, action.expressions):  # OPTIONS() of nothing is parsed as None
         if not isinstance(properties, exp.Properties):
             raise unsupported(f"ALTER TABLE {action.sql('bigquery')[:60]}")
         for item in properties.expressions:
-            body |= _option(item, OPTIONS)
+            body |= _table_option(cursor, item, context)
     body = {key: value for key, value in body.items() if value is not None}
     return save_table(cursor, Table(table.ref, body))
 

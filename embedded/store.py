@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import shutil
 import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -127,14 +128,22 @@ class Resources:
         self._kind = kind
 
     def find(self, name: object) -> Json | None:
-        """Return the resource, or None."""
+        """Return the resource; None if there is none, or if it has expired."""
         found = self._cursor.execute(
             "SELECT body FROM meta.resources WHERE kind = ? AND id = ?", [self._kind, str(name)]
         ).fetchone()
-        return orjson.loads(found[0]) if found else None
+        body = orjson.loads(found[0]) if found else None
+        return None if body is None or _has_expired(body) else body
 
     def children(self, parent: object) -> list[Json]:
-        """Return the resources of one parent, by name."""
+        """Return the resources of one parent that have not expired, by name."""
+        return [body for body in self._all(parent) if not _has_expired(body)]
+
+    def expired(self, parent: object) -> list[Json]:
+        """Return the resources of one parent that have expired and were not dropped yet."""
+        return [body for body in self._all(parent) if _has_expired(body)]
+
+    def _all(self, parent: object) -> list[Json]:
         rows = self._cursor.execute(
             "SELECT body FROM meta.resources WHERE kind = ? AND parent = ? ORDER BY id",
             [self._kind, str(parent)],
@@ -154,3 +163,8 @@ class Resources:
         self._cursor.execute(
             "DELETE FROM meta.resources WHERE kind = ? AND id = ?", [self._kind, str(name)]
         )
+
+
+def _has_expired(body: Json) -> bool:
+    until_ms = body.get("expirationTime")
+    return until_ms is not None and int(until_ms) <= time.time_ns() // 1_000_000

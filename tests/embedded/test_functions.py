@@ -71,6 +71,10 @@ def test_what_has_no_answer_is_an_error(client: bigquery.Client, group: str) -> 
     assert not given
 
 
+def shown_of(values: list[object]) -> list[str]:
+    return ["-" if value is None else str(value) for value in values]
+
+
 def test_nan_is_a_value_of_its_own_in_a_table(client: bigquery.Client, dataset: str) -> None:
     """Comparisons, orders, MIN and windows over a FLOAT64 column with NaN and NULL."""
     client.query_and_wait(
@@ -85,6 +89,19 @@ def test_nan_is_a_value_of_its_own_in_a_table(client: bigquery.Client, dataset: 
     assert column(f"SELECT {shown} FROM t.v ORDER BY x") == ["-", "NaN", "-inf", "1"]
     assert column(f"SELECT {shown} FROM t.v ORDER BY x DESC") == ["1", "-inf", "NaN", "-"]
     assert column(f"SELECT {shown} FROM t.v ORDER BY x NULLS LAST") == ["NaN", "-inf", "1", "-"]
+    assert shown_of(column("SELECT DISTINCT x FROM t.v ORDER BY x")) == ["-", "nan", "-inf", "1.0"]
+    assert shown_of(column("SELECT DISTINCT a.x FROM t.v AS a ORDER BY a.x DESC LIMIT 3")) == [
+        "1.0", "-inf", "nan",
+    ]  # fmt: skip
+    assert shown_of(column("SELECT DISTINCT * FROM t.v ORDER BY y NULLS LAST LIMIT 2")) == [
+        "nan", "-inf",
+    ]  # fmt: skip
+    both = "SELECT x FROM t.v UNION DISTINCT SELECT 2.0"
+    assert shown_of(column(f"{both} ORDER BY x")) == ["-", "nan", "-inf", "1.0", "2.0"]
+    assert shown_of(column(f"({both}) ORDER BY 1 LIMIT 1 OFFSET 1")) == ["nan"]
+    assert shown_of(column(f"WITH w AS ({both}) SELECT DISTINCT -x AS z FROM w ORDER BY z")) == [
+        "-", "nan", "-2.0", "-1.0", "inf",
+    ]  # fmt: skip
     assert column(f"SELECT {shown} AS s FROM t.v WHERE x >= 1") == ["1"]
     assert column("SELECT COUNT(*) FROM t.v AS a JOIN t.v AS b ON a.x = b.y") == [2]
     assert column("SELECT DISTINCT IS_NAN(MIN(x) OVER ()) FROM t.v") == [True]

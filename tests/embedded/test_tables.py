@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from google.api_core.exceptions import BadRequest, Conflict, NotFound, PreconditionFailed
@@ -101,6 +102,41 @@ def test_a_table_reads_back_as_it_was_made(client: bigquery.Client, dataset: str
     client.delete_table(f"{dataset}.t")
     with pytest.raises(NotFound, match="Not found: Table"):
         client.get_table(f"{dataset}.t")
+
+
+def test_a_table_is_gone_when_it_expires(client: bigquery.Client, dataset: str) -> None:
+    """It is listed and read until then; its name is free afterwards."""
+    make(client, dataset)
+    kept, gone = client.get_table(f"{dataset}.t"), f"{dataset}.gone"
+    now = datetime.now(UTC).replace(microsecond=0)
+    kept.expires = now + timedelta(hours=1)
+    kept = client.update_table(kept, ["expires"])
+    assert kept.expires == now + timedelta(hours=1)
+    past = "OPTIONS (expiration_timestamp = TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL 1 SECOND))"
+
+    client.query_and_wait(f"CREATE TABLE {gone} (n INT64) {past}")
+
+    with pytest.raises(NotFound, match="Not found: Table"):
+        client.get_table(gone)
+    assert [item.table_id for item in client.list_tables(dataset)] == ["t"]
+    client.query_and_wait(f"CREATE TABLE {gone} AS SELECT 1 AS n")
+    client.query_and_wait(f"ALTER TABLE {gone} SET {past}")
+    with pytest.raises(NotFound):
+        client.query_and_wait(f"SELECT n FROM {gone}")
+    kept.expires = None
+    assert client.update_table(kept, ["expires"]).expires is None
+
+
+def test_tables_live_as_long_as_their_dataset_says(client: bigquery.Client, dataset: str) -> None:
+    """The default lifetime is that of tables made afterwards."""
+    found = client.get_dataset(dataset)
+    found.default_table_expiration_ms = 3_600_000
+    client.update_dataset(found, ["default_table_expiration_ms"])
+    make(client, dataset)
+
+    expires = client.get_table(f"{dataset}.t").expires
+
+    assert timedelta(minutes=50) < expires - datetime.now(UTC) < timedelta(hours=1)
 
 
 def test_table_names_differ_by_case(client: bigquery.Client, dataset: str) -> None:
