@@ -87,6 +87,7 @@ class Loader:
             max_bad=options.max_bad_fraction,
             patience_s=options.patience_s,
             staging=StagingPaths(staging=options.staging, run_id=self.run_id),
+            accept_deletions=options.accept_deletions,
         )
         ledger = Ledger(self._warehouse, options.meta_dataset)
         self._ledger = ledger

@@ -58,6 +58,14 @@ class Jobs(Protocol):
         """
         ...
 
+    def lost(self, job: Job) -> str:
+        """Return why a new job would delete rows that a job of another fingerprint loaded.
+
+        Returns:
+            A sentence, if objects that it loaded are gone; else empty.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
@@ -69,6 +77,7 @@ class Ended:
         failed: the jobs that failed in this run, by number.
         overtaken: the bucket has changed since it was listed, so nothing was loaded.
         adopted: a job of another loader, or of an earlier run that was killed, had loaded the day.
+        lost: why nothing was loaded, if loading would delete rows; else empty.
     """
 
     attempt: int
@@ -76,6 +85,7 @@ class Ended:
     failed: dict[int, Job]
     overtaken: bool = False
     adopted: bool = False
+    lost: str = ""
 
 
 def load(
@@ -107,6 +117,8 @@ def load(
             if job.labels.get(LABEL) != fingerprint:
                 if not still_so():
                     return Ended(attempt=attempt, job=None, failed=failed, overtaken=True)
+                if why := jobs.lost(job):
+                    return Ended(attempt=attempt, job=None, failed=failed, lost=why)
                 continue
             if not jobs.counts(job):
                 continue

@@ -19,13 +19,13 @@ from loader.bigquery import attempts
 from loader.bigquery.appends import BadRows
 from loader.bigquery.batches import URIS_MAX
 from loader.bigquery.record import DayReport, Outcome, Run
-from loader.bucket import open_bucket
-from loader.errors import BucketError, WarehouseError
-from loader.plan.due import Status
+from loader.bucket import open_bucket, split_url
+from loader.errors import BucketError, MissingError, WarehouseError
+from loader.plan.due import Status, told_of_loss
 from loader.spark.wave import refused_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from loader.bigquery.attempts import Ended
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from loader.spark.wave import Verified
 
 CLEANERS = 4
+MANIFEST = "manifest.txt"
+_COPY = len("000000-")
+"""The length of what `Wave.copy_name` puts before a bundle's name."""
 _MANIFEST = "FILE_SET_SPEC_TYPE_NEW_LINE_DELIMITED_MANIFEST"
 
 
@@ -115,6 +118,8 @@ class PartitionLoader:
             row = report.row(Status.FAILED, attempt, job=failed.id, why=_reason(failed))
             row["Errors"] = json.dumps(failed.errors)
             told = self._told(report, row, failed)
+        if ended.lost:  # with the day's old number, so that the next run meets the same job again
+            return self._failed(report, "ObjectsGone", ended.lost)
         if ended.overtaken or job is None:
             outcome = Outcome(day=day, status=Status.SKIPPED, attempt=ended.attempt, overtaken=True)
             return _ended(outcome)
@@ -200,7 +205,7 @@ class DayJobs:
         uris = self.found.uris
         if not uris:
             return self.warehouse.load_file(target, io.BytesIO(), name, config)
-        uris, more = few_uris(self.run, self.found, uris, "manifest.txt")
+        uris, more = few_uris(self.run, self.found, uris, MANIFEST)
         return self.warehouse.load_uris(target, uris, name, config | more)
 
     def look(self, attempt: int) -> Job | None:
@@ -220,6 +225,29 @@ class DayJobs:
         if day.forced or job.labels.get(attempts.LEDGER_LABEL) != self.ledger:
             return False
         return bool(job.reason) or self.warehouse.count(day.table.name, day.date) == job.rows
+
+    def lost(self, job: Job) -> str:
+        """Return which objects are gone from which a job loaded the day.
+
+        It is needed for the jobs of killed runs, of which the ledger knows nothing.
+        """
+        if job.reason or self.run.accept_deletions:
+            return ""
+        there = {_base(bundle.name) for bundle in self.found.day.bundles}
+        loaded = [_base(uri) for uri in self._listed(job)]
+        gone = [name for name in loaded if name not in there and name[_COPY:] not in there]
+        return told_of_loss(len(gone), len(loaded)) if gone else ""
+
+    def _listed(self, job: Job) -> Sequence[str]:
+        """Return the URIs that a job loaded; a manifest's lines, if it still exists."""
+        manifest = job.uris[0] if len(job.uris) == 1 else ""
+        if _base(manifest) != MANIFEST:
+            return job.uris
+        bucket, name = split_url(manifest)
+        try:
+            return open_bucket(bucket, self.run.patience_s).read(name, "").decode().split()
+        except MissingError:  # removed by the run that wrote it, or after two days
+            return ()
 
 
 def few_uris(run: Run, found: Verified, uris: list[str], manifest: str) -> tuple[list[str], Json]:
@@ -261,6 +289,10 @@ def load_config(fingerprint: str, run_id: str, ledger: str) -> Json:
             attempts.LEDGER_LABEL: ledger,
         },
     }
+
+
+def _base(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 def _ended(outcome: Outcome) -> Future[Outcome]:

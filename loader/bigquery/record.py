@@ -50,6 +50,8 @@ class Run:
         max_bad: the largest fraction of bad rows with which a day is loaded.
         patience_s: how long a failing request to a bucket is retried.
         staging: the names of objects that the run writes.
+        accept_deletions: whether days are loaded although objects are gone that they were loaded
+            from.
     """
 
     id: str
@@ -58,6 +60,7 @@ class Run:
     max_bad: float
     patience_s: float
     staging: StagingPaths
+    accept_deletions: bool = False
 
 
 @dataclass(frozen=True, slots=True)

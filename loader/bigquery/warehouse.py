@@ -48,6 +48,7 @@ class Job:
         rows: how many rows it wrote.
         reason: BigQuery's reason of its failure; empty if it succeeded.
         errors: BigQuery's list of errors.
+        uris: the objects that it loaded; for a job with a manifest, the manifest.
     """
 
     id: str
@@ -55,6 +56,7 @@ class Job:
     rows: int
     reason: str
     errors: tuple[Json, ...]
+    uris: tuple[str, ...] = ()
 
 
 class Warehouse:
@@ -230,6 +232,7 @@ class Warehouse:
             rows=int(job.output_rows or 0),
             reason=str(failed.get("reason", "unknown")) if failed else "",
             errors=tuple(job.errors or ([failed] if failed else [])),
+            uris=tuple(job.source_uris or ()),
         )
 
 

@@ -145,11 +145,15 @@ def lost(day: TableDay, loaded: Loaded | None) -> Refusal | None:
         gone = len(loaded.objects - {object_digest(bundle) for bundle in day.bundles})
     if gone <= 0:
         return None
-    why = (
-        f"{gone} of the {loaded.count} objects that it was loaded from are gone: to load the day"
+    return Refusal(day=day, status=Status.FAILED, why=told_of_loss(gone, loaded.count))
+
+
+def told_of_loss(gone: int, count: int) -> str:
+    """Return the sentence for a day of whose `count` loaded objects `gone` are gone."""
+    return (
+        f"{gone} of the {count} objects that it was loaded from are gone: to load the day"
         " would remove their rows; restore the objects, or use --accept-deletions"
     )
-    return Refusal(day=day, status=Status.FAILED, why=why)
 
 
 def schema_digest(fields: Fields) -> str:

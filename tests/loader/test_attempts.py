@@ -114,6 +114,9 @@ class _Submits:
         model.pause()
         return model.events >= 20 or model.draw.draw(st.booleans())
 
+    def lost(self, job: Job) -> str:
+        return ""
+
 
 def job(fingerprint: str, reason: str = "") -> Job:
     return Job(id="j", labels={LABEL: fingerprint}, rows=1, reason=reason, errors=())
@@ -142,9 +145,14 @@ class Jobs:
     """Jobs that end as they are told to."""
 
     def __init__(
-        self, *reasons: str, taken: dict[int, Job] | None = None, adopts: bool = True
+        self,
+        *reasons: str,
+        taken: dict[int, Job] | None = None,
+        adopts: bool = True,
+        gone: str = "",
     ) -> None:
         self.adopts = adopts
+        self.gone = gone
         self.reasons = list(reasons)
         self.taken = taken or {}
         self.submitted: list[int] = []
@@ -160,6 +168,9 @@ class Jobs:
 
     def counts(self, job: Job) -> bool:
         return self.adopts
+
+    def lost(self, job: Job) -> str:
+        return self.gone
 
 
 def loaded(jobs: Jobs, *, attempt: int = 0, still_so: bool = True) -> Ended:
@@ -197,3 +208,11 @@ def test_a_job_that_does_not_count_leads_to_a_new_one_without_a_new_listing() ->
     ended = loaded(Jobs("", taken={1: job("f")}, adopts=False), still_so=False)
 
     assert (ended.attempt, ended.adopted, ended.overtaken) == (2, False, False)
+
+
+def test_a_job_whose_objects_are_gone_is_not_followed_by_another() -> None:
+    jobs = Jobs("", taken={1: job("x")}, gone="1 of 2")
+
+    assert loaded(jobs).lost == "1 of 2"
+    assert jobs.submitted == []
+    assert loaded(Jobs("", taken={1: job("f")}, gone="1 of 2", adopts=False)).attempt == 2
