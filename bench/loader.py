@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING
 
 from bench.agent import SCHEMA, documents, header
 from jostler.format.blocks import BlockWriter
+from jostler.format.compression import Compression, Method
 from jostler.format.names import Day
 from jostler.format.row import Archiver, row, row_head
 from jostler.schema import fields_from_api, table_schema
@@ -82,7 +83,7 @@ def archive(root: Path, made: list[bytes], size: int) -> tuple[int, int]:
     while total < size:
         name = f"2026010{bundle % 8 + 1}T000000.{bundle:06}Z-foo1-node1-exp-data.jsonl.gz"
         head = row_head(Archiver(version="v1", commit="c"), Day(DAY), f"{root.as_uri()}/{name}")
-        writer = BlockWriter(2)
+        writer = BlockWriter(Compression(Method.ISAL, 2))
         while writer.plain_bytes < BUNDLE_BYTES:
             document = made[rows % len(made)].replace(b"0" * 24, b"%024d" % rows, 1)
             writer.add(row(head, b'"2026/01/02/m%d.json"' % rows, document))
@@ -220,7 +221,7 @@ def unchanged(root: Path, bundles: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         name = f"20260301T000000.{n:06}Z-foo1-node1-exp-data.jsonl.gz"
         head = row_head(Archiver(version="v1", commit="c"), day, f"{bucket.as_uri()}/{name}")
-        writer = BlockWriter(1)
+        writer = BlockWriter(Compression(Method.ISAL, 1))
         document = json.dumps({"UUID": f"u{n}", "Count1": n}).encode()
         writer.add(row(head, json.dumps(f"{day.path}/m{n}.json").encode(), document))
         (folder / name).write_bytes(writer.finish())

@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostler.format.blocks import BlockWriter
+from jostler.format.compression import Compression, Method
 from jostler.format.names import Day
 from jostler.format.row import Archiver, row, row_head
 from jostler.schema import fields_from_api, table_schema, to_json
@@ -72,7 +73,7 @@ class Archive:
         folder.mkdir(parents=True, exist_ok=True)
         name = f"20260301T000000.{self._made:06}Z-{datatype}-node1-exp-data.jsonl.gz"
         head = row_head(Archiver(version="v1", commit="c"), path, f"{self.url}/{name}")
-        writer = BlockWriter(1)
+        writer = BlockWriter(Compression(Method.ISAL, 1))
         for number, document in enumerate(documents):
             filename = f"{path.path}/m{self._made}-{number}.json"
             writer.add(row(head, json.dumps(filename).encode(), document))

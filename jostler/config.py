@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jostler.bundle import Limits
+    from jostler.format.compression import CompressionChoice
     from jostler.format.names import Place
     from jostler.watchdir import Watch
 
@@ -96,7 +97,7 @@ class Config:
     validate: Validate
     state_dir: Path
     old_state_dir: Path | None
-    compression_level: int
+    compression: CompressionChoice
     upload_concurrency: int
     memory_max: int
     memory_raised_from: int

@@ -121,6 +121,7 @@ class Agent:
             sealed=self._sealed,
             monotonic_s=time.monotonic,
             now=lambda: datetime.now(UTC),
+            backlog=lambda: self._loop.backlog,
         )
         judging = Judging(config.state_dir / "judging", self._spool)
         self._intake = Intake(self._rules(), self._spool, self._in_flight, self._left, judging)

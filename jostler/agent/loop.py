@@ -35,6 +35,7 @@ T = TypeVar("T")
 
 TICK_S = 1.0
 BATCH = 500
+BACKLOG = 100  # files in line; fewer are taken before compression could matter
 CLEANUP_BATCH = 2 * BATCH  # faster than files are read, so that stored bundles do not pile up
 
 
@@ -95,6 +96,11 @@ class Loop:
     def looked_at_all(self) -> bool:
         """Whether everything that a scan found was examined."""
         return not (self._arrivals.scanning or self.todo)
+
+    @property
+    def backlog(self) -> bool:
+        """Whether many files wait behind the one that is looked at."""
+        return len(self.todo) + self._arrivals.waiting > BACKLOG or self._arrivals.scanning
 
     def step(self) -> bool:
         """Do one round: outcomes, new files, due work; return whether there was anything to do."""

@@ -191,7 +191,7 @@ def stamp(config: Config) -> Stamp:
         place=config.place,
         node=config.node,
         archiver=Archiver(version=f"jostler@{build.version()}", commit=build.commit()),
-        level=config.compression_level,
+        compression=config.compression,
     )
 
 

@@ -16,7 +16,6 @@ from jostler.bundle.record import Record
 from jostler.bundle.retry import Backoff, Retries
 from jostler.bundle.upload_stats import Fared, Recurring, Trouble, UploadStats
 from jostler.bundle.uploads import Crash, Uploads
-from jostler.format.blocks import LEVELS
 from jostler.format.row import (
     REJECT_WHOLE_BYTES,
     Archiver,
@@ -27,7 +26,6 @@ from jostler.format.row import (
 from jostler.log import EveryMinute
 
 __all__ = [
-    "LEVELS",
     "NOTED_BYTES",
     "REJECT_WHOLE_BYTES",
     "SEALED",

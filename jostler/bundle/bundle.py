@@ -16,12 +16,13 @@ from jostler.bundle.entry import Entries
 from jostler.format.blocks import Block, BlockWriter
 from jostler.format.names import BundleName, Kind, display
 from jostler.format.row import Archiver, Rejection, instant, row, row_head
-from jostler.storage import upload_id
+from jostler.storage import new_upload_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jostler.bundle.entry import Entry
+    from jostler.format.compression import Compression
 
 
 # What remembering one file takes, beside its compressed row.
@@ -63,13 +64,13 @@ class Header:
         name: of the data object.
         bucket: URL of the bucket, `gs://…` or `file:///…`.
         archiver: who archives.
-        level: of compression.
+        compression: of both objects' blocks.
     """
 
     name: BundleName
     bucket: str
     archiver: Archiver
-    level: int
+    compression: Compression
 
     @property
     def url(self) -> str:
@@ -153,7 +154,8 @@ class OpenBundle:
         self.header = header
         self.opened_s = opened_s
         self._head = row_head(header.archiver, header.name.day, header.url)
-        self._blocks = BlockWriter(header.level)
+        self._upload_id = new_upload_id()
+        self._blocks = BlockWriter(header.compression, self._upload_id)
         self._entries = Entries()
         self._rejections: dict[str, Rejection] = {}
 
@@ -199,7 +201,7 @@ class OpenBundle:
             header=self.header,
             data=data,
             attempt=Attempt(
-                upload_id=upload_id(data),
+                upload_id=self._upload_id.hexdigest(),
                 entries=self._entries,
                 blocks=tuple(self._blocks.blocks),
             ),
@@ -211,7 +213,7 @@ class OpenBundle:
 
 def index_object(header: Header, attempt: Attempt) -> bytes:
     """Return the index object: one row for each row of the data object, in the same order."""
-    writer = BlockWriter(header.level)
+    writer = BlockWriter(header.compression)
     name = header.name
     head = row_head(header.archiver, name.day, f"{header.bucket}/{header.index_name}")
     shared = b'"Datatype":%b,"Node":%b,"ArchiveURL":%b' % (

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from jostler.bundle.bundle import Attempt, Bundle, Header, OpenBundle, index_object
 from jostler.bundle.file import content_hash, read_file
 from jostler.bundle.job import JOURNAL, Halt, Stage, UploadJob
+from jostler.bundle.stored_index import describes
 from jostler.errors import ConflictError, StorageError, TransientError
 from jostler.format.names import display
 from jostler.format.row import instant, one_line, rejected_most
@@ -95,7 +96,9 @@ class Commit:
         name, attempt = str(job.header.name), job.record.attempts[-1]
         begun_s = time.monotonic()
         try:
-            self._storage(job).put_new(name, job.data, _metadata(job.header, attempt))
+            self._storage(job).put_new(
+                name, job.data, _metadata(job.header, attempt), digest=attempt.upload_id
+            )
         except ConflictError:
             return job.taken()
         upload_s = time.monotonic() - begun_s
@@ -134,9 +137,17 @@ class Commit:
         assert job.winner
         index = index_object(job.header, job.winner)
         metadata = _metadata(job.header, job.winner)
-        # A foreign index of our own data should not exist: the conflict lasts until a person
-        # looks, and holds up this bundle alone.
-        self._storage(job).put_new(str(job.header.index_name), index, metadata)
+        name = str(job.header.index_name)
+        try:
+            self._storage(job).put_new(name, index, metadata)
+        except ConflictError:
+            # A process that died here may have been another version of jostler or of a library:
+            # its index says the same in other bytes.  A foreign index of our own data should not
+            # exist: the conflict lasts until a person looks, and holds up this bundle alone.
+            if not describes(self._storage(job).read(name).data, job.header, job.winner):
+                raise
+            log.info("index.found", object=name, files=len(job.winner.entries))
+            return job.indexed(0)
         return job.indexed(len(index))
 
     def _mark(self, job: UploadJob) -> UploadJob:
@@ -182,7 +193,8 @@ def _metadata(header: Header, attempt: Attempt) -> dict[str, str]:
 def rebuild(record: Record, spool: Confined) -> Bundle:
     """Make a bundle again, after a crash, from those of its files that have not changed.
 
-    Equal files give equal bytes, hence the upload id of the attempt that they were sealed in.
+    Equal files give equal bytes, hence the upload id of the attempt that they were sealed in,
+    unless another version of a library compresses them: then this is one more attempt.
     """
     bundle = OpenBundle(record.header, opened_s=0.0)
     for entry in record.attempts[-1].entries:

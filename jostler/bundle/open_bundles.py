@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from jostler.bundle.bundle import Bundle
     from jostler.bundle.entry import Entry
+    from jostler.format.compression import CompressionChoice
     from jostler.format.row import Archiver, Rejection
 
 log = Log("jostler.bundle")
@@ -35,14 +36,14 @@ class Stamp:
         place: in the bucket.
         node: as names have it.
         archiver: version and commit.
-        level: of compression.
+        compression: of bundles, by whether files wait.
     """
 
     bucket: str
     place: Place
     node: str
     archiver: Archiver
-    level: int
+    compression: CompressionChoice
 
 
 class Put(Enum):
@@ -64,6 +65,7 @@ class OpenBundles:
         sealed: takes each bundle as it is sealed.
         monotonic_s: clock for ages.
         now: clock for names and rows; aware.
+        backlog: says whether so many files wait that speed is worth more than small objects.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class OpenBundles:
         sealed: Callable[[InFlight, Bundle], None],
         monotonic_s: Callable[[], float],
         now: Callable[[], datetime],
+        backlog: Callable[[], bool] = lambda: False,
     ) -> None:
         self._stamp = stamp
         self._limits = limits
@@ -84,6 +87,7 @@ class OpenBundles:
         self._sealed = sealed
         self._monotonic_s = monotonic_s
         self._now = now
+        self._backlog = backlog
         self._open: dict[tuple[str, Day], InFlight] = {}
         self._last_created = datetime.min.replace(tzinfo=UTC)
 
@@ -184,7 +188,13 @@ class OpenBundles:
             node=stamp.node,
             kind=Kind.DATA,
         )
-        header = Header(name=name, bucket=stamp.bucket, archiver=stamp.archiver, level=stamp.level)
+        choice = stamp.compression
+        header = Header(
+            name=name,
+            bucket=stamp.bucket,
+            archiver=stamp.archiver,
+            compression=choice.backlog if self._backlog() else choice.idle,
+        )
         return InFlight(header, self._monotonic_s())
 
     def _seal(self, key: tuple[str, Day], reason: SealReason) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from jostler.bundle.bundle import Attempt, Bundle, Header
 from jostler.bundle.entry import Entries, Entry, FileState
 from jostler.format.blocks import Block
+from jostler.format.compression import FAST, LEVELS, Compression, Method
 from jostler.format.names import OWN_DATATYPES, REJECTED, BundleName, Day, check_datatype
 from jostler.format.row import Archiver, Rejection
 
@@ -86,7 +87,8 @@ def lines(record: Record) -> Iterator[bytes]:
             "name": str(header.name),
             "bucket": header.bucket,
             "archiver": [header.archiver.version, header.archiver.commit],
-            "level": header.level,
+            "compression": header.compression,
+            "level": _level_of_old(header.compression),
             "rejections": {
                 path: [r.datatype, r.reason, r.detail, r.field]
                 for path, r in record.rejections.items()
@@ -123,7 +125,7 @@ def read(lines: Iterator[bytes], *, stored: bool) -> Record:
             name=name,
             bucket=data["bucket"],
             archiver=Archiver(version=version, commit=commit),
-            level=data["level"],
+            compression=_compression(data),
         ),
         attempts=tuple(_attempts(lines, name)),
         rejections={
@@ -132,6 +134,24 @@ def read(lines: Iterator[bytes], *, stored: bool) -> Record:
         },
         stored=stored,
     )
+
+
+def _compression(data: dict[str, Any]) -> Compression:
+    """Return how the bundle was compressed.
+
+    Records of versions before `-compression` have only ISA-L's level.  A method or level that this
+    version does not have is replaced: the bundle's bytes are then others if it is made again, which
+    the commit expects of any new version of a library.
+    """
+    method, level = data.get("compression") or (Method.ISAL, data["level"])
+    if method not in LEVELS or level not in LEVELS[method]:
+        return FAST
+    return Compression(Method(method), level)
+
+
+def _level_of_old(compression: Compression) -> int:
+    """Return the level for a version before `-compression`, to which an agent may be set back."""
+    return compression.level if compression.method is Method.ISAL else FAST.level
 
 
 def _attempts(lines: Iterator[bytes], name: BundleName) -> Iterator[Attempt]:

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from jostler.bundle import LEVELS, SEALED, Limits, state_dir
+from jostler.bundle import SEALED, Limits, state_dir
 from jostler.cli.flags import Parsed, host_port, parse
 from jostler.cli.options import TABLE, help_text
 from jostler.config import Config, Datatype, Mode
 from jostler.errors import ConfigError
 from jostler.format import names
+from jostler.format.compression import AUTO, LEVELS, Compression, CompressionChoice, Method
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -72,6 +73,7 @@ class _Checks:
         if node and place:
             self._file_names(place, node, datatypes)
         self._sizes(mode)
+        compression = self._compression()
         listen = self._listen(mode)
         if self.problems or place is None:
             return None
@@ -96,7 +98,7 @@ class _Checks:
             validate=value("validate"),
             state_dir=Path(given or usual),
             old_state_dir=None if given else state_dir.earlier(local_data_dir, place.experiment),
-            compression_level=value("compression-level"),
+            compression=compression,
             upload_concurrency=value("upload-concurrency"),
             memory_max=max(value("memory-max"), value("bundle-size-max")),
             memory_raised_from=self._memory_raised_from(mode),
@@ -253,6 +255,22 @@ class _Checks:
             self._say("runbook-url", f"{url!r} is not an address that begins with https://")
         return url
 
+    def _compression(self) -> CompressionChoice:
+        """Return what -compression says, or the older -compression-level where it is set."""
+        choice: CompressionChoice = self._value("compression") or AUTO
+        level = self._value("compression-level")
+        flags: list[str] = [n for n in ("compression", "compression-level") if n in self._set_by]
+        given = self._one_of(flags)
+        if level is None or "compression-level" not in given:
+            return choice
+        if len(given) > 1:
+            self._say("compression-level", "excludes -compression")
+        levels = LEVELS[Method.ISAL]
+        if level not in levels:
+            self._say("compression-level", f"{level} is not {levels[0]} to {levels[-1]}")
+        one = Compression(Method.ISAL, level)
+        return CompressionChoice(one, one)
+
     def _sizes(self, mode: Mode) -> None:
         if (bundle := self._value("bundle-size-max")) is not None and bundle < 1:
             self._say("bundle-size-max", "must be at least 1 byte")
@@ -268,9 +286,6 @@ class _Checks:
             self._say("bundle-age-max", "must be more than 0")
         if self._value("missed-interval") == 0:
             self._say("missed-interval", "must be more than 0")
-        level = self._value("compression-level")
-        if level is not None and level not in LEVELS:
-            self._say("compression-level", f"{level} is not {LEVELS[0]} to {LEVELS[-1]}")
         threads = self._value("upload-concurrency")
         if threads is not None and not 1 <= threads <= 64:  # noqa: PLR2004 - stated in the help
             self._say("upload-concurrency", f"{threads} is not 1 to 64")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from jostler.cli.commands import listed
 from jostler.cli.flags import Flag, boolean, directory, duration, size, usage, whole, words
 from jostler.config import BadFiles, LogFormat, Validate
+from jostler.format.compression import compression_choice
 from jostler.watchdir import Watch
 
 if TYPE_CHECKING:
@@ -171,10 +172,16 @@ TABLE = (
         help="directory of the journal (default <local-data-dir>/.jostler-<experiment>)",
     ),
     Flag(
+        name="compression",
+        read=compression_choice,
+        default="auto",
+        help="auto: small, or fast for a bundle opened while many files wait; fast; small; or a"
+        " level of zlib-ng, 1 to 9",
+    ),
+    Flag(
         name="compression-level",
         read=whole,
-        default="2",
-        help="of ISA-L's gzip, 0 (fastest) to 3 (smallest)",
+        help="in place of -compression: a level of ISA-L, 0 (fastest) to 3 (smallest)",
     ),
     Flag(
         name="upload-concurrency", read=whole, default="4", help="bundles uploaded at once, 1 to 64"

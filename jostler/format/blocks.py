@@ -5,8 +5,8 @@ byte boundary and does not refer to earlier data, so it can be decompressed alon
 equal order give equal bytes, because the header contains no time and no name.
 
 RFC 1952 (gzip), RFC 1951 §3.2.4 (a full flush ends with an empty stored block).
-Blocks are compressed in a second thread; the compressor releases the interpreter's lock, so the
-thread that writes rows continues meanwhile.
+One thread of this module compresses the blocks of all writers, in the order in which they were
+filled.  The libraries release the interpreter's lock meanwhile, so rows can be written beside it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ import struct
 import zlib
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from isal import isal_zlib
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from jostler.format.compression import Compression
+
 BLOCK_BYTES = 256 * 1024
-LEVELS = range(4)
 AHEAD = 4  # blocks of one bundle that wait to be deflated, at most
 # ID1 ID2, deflate, no flags, mtime 0, no extra flags, unknown system: RFC 1952 §2.3.
 _HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
@@ -43,28 +44,38 @@ class Block(NamedTuple):
     length: int
 
 
+class Digest(Protocol):
+    """A hash object such as `hashlib` makes."""
+
+    def update(self, data: bytes, /) -> None:
+        """Hash more bytes."""
+
+
 class BlockWriter:
     """Compresses rows one by one; holds all compressed bytes and a few uncompressed blocks.
 
     One thread owns it.  `held_bytes` changes only in calls of `add` and `finish`.
 
     Args:
-        level: of ISA-L, 0 (fastest) to 3 (smallest).
+        compression: library and level.
+        digest: is updated with the bytes of the stream as they are made, by the thread that
+            compresses; after `finish` it has all of them.
     """
 
-    def __init__(self, level: int) -> None:
+    def __init__(self, compression: Compression, digest: Digest | None = None) -> None:
         self.lines = 0
         self.plain_bytes = 0
         self.blocks: list[Block] = []
-        self._level = level
+        self._compression = compression
+        self._digest = digest
         self._pending = bytearray()
         self._pending_line = 1
         self._waiting: deque[_Waiting] = deque()
         self._waiting_bytes = 0
         # BytesIO.getvalue() returns its buffer without a copy; joining parts would need it twice.
         self._packed = io.BytesIO()
-        self._packed.write(_HEADER)
         self._crc = 0
+        self._write(_HEADER)
 
     @property
     def held_bytes(self) -> int:
@@ -87,44 +98,50 @@ class BlockWriter:
             self._end_block()
         while self._waiting:
             self._take_packed()
-        self._packed.write(_END)
-        self._packed.write(struct.pack("<LL", self._crc, self.plain_bytes & 0xFFFFFFFF))
+        self._write(_END + struct.pack("<LL", self._crc, self.plain_bytes & 0xFFFFFFFF))
         return self._packed.getvalue()
+
+    def _write(self, framing: bytes) -> None:
+        """Append bytes that are no block's; no block is waiting."""
+        self._packed.write(framing)
+        if self._digest:
+            self._digest.update(framing)
 
     def _end_block(self) -> None:
         plain = bytes(self._pending)
-        packed = _DEFLATING.submit(_deflate, plain, self._level)
+        packed = _DEFLATING.submit(self._deflate, plain)
         self._waiting.append(_Waiting(self._pending_line, len(plain), packed))
         self._waiting_bytes += len(plain)
-        self._crc = isal_zlib.crc32(plain, self._crc)
         self._pending.clear()
         self._pending_line = self.lines + 1
 
     def _take_packed(self) -> None:
-        """Wait for the oldest waiting block to be compressed, and append it."""
+        """Wait until the oldest waiting block is compressed, and append it."""
         block = self._waiting.popleft()
         packed = block.packed.result()
         self.blocks.append(Block(block.line, self._packed.tell(), len(packed)))
         self._packed.write(packed)
         self._waiting_bytes -= block.plain_bytes
 
+    def _deflate(self, plain: bytes) -> bytes:
+        """Compress a block; in the compressing thread, which has all blocks in their order.
+
+        Check sum and digest are therefore carried on from block to block without a lock; the
+        owner reads them after it has waited for the last block.
+        """
+        packed = self._compression.deflate(plain, BLOCK_BYTES)
+        self._crc = isal_zlib.crc32(plain, self._crc)
+        if self._digest:
+            self._digest.update(packed)
+        return packed
+
 
 class _Waiting(NamedTuple):
-    """A block that the second thread compresses."""
+    """A block that is compressed, or waits for it."""
 
     line: int
     plain_bytes: int
     packed: Future[bytes]
-
-
-def _deflate(plain: bytes, level: int) -> bytes:
-    """Compress a block on its own, with a full flush after at most BLOCK_BYTES of input."""
-    deflate = isal_zlib.compressobj(level, isal_zlib.DEFLATED, -zlib.MAX_WBITS)
-    parts = []
-    for start in range(0, len(plain), BLOCK_BYTES):
-        parts.append(deflate.compress(plain[start : start + BLOCK_BYTES]))
-        parts.append(deflate.flush(isal_zlib.Z_FULL_FLUSH))
-    return b"".join(parts)
 
 
 def read_block(packed: bytes) -> bytes:

@@ -1,6 +1,13 @@
 """The bucket: its interface `Storage`, and the implementations for GCS and a directory."""
 
-from jostler.storage.bucket import ObjectInfo, Storage, StoredObject, upload_id
+from jostler.storage.bucket import ObjectInfo, Storage, StoredObject, new_upload_id, upload_id
 from jostler.storage.opening import open_storage
 
-__all__ = ["ObjectInfo", "Storage", "StoredObject", "open_storage", "upload_id"]
+__all__ = [
+    "ObjectInfo",
+    "Storage",
+    "StoredObject",
+    "new_upload_id",
+    "open_storage",
+    "upload_id",
+]

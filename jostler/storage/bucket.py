@@ -44,10 +44,18 @@ class Storage(Protocol):
 
     url: str
 
-    def put_new(self, name: str, data: bytes, metadata: Mapping[str, str]) -> None:
+    def put_new(
+        self, name: str, data: bytes, metadata: Mapping[str, str], *, digest: str = ""
+    ) -> None:
         """Create an object; when this returns, the object is durable.  Repeating it is harmless.
 
         The content type follows from the name: gzip for `.gz`, else JSON.
+
+        Args:
+            name: the object's name.
+            data: its bytes.
+            metadata: what it tells of itself, beside the upload id.
+            digest: the upload id of `data` if the caller knows it; else it is computed.
 
         Raises:
             ConflictError: `name` already holds different bytes.
@@ -109,6 +117,11 @@ class Storage(Protocol):
 
     def clock(self) -> datetime | None:
         """Return the server's time (aware, whole seconds); None if there is no server."""
+
+
+def new_upload_id() -> hashlib.blake2b:
+    """Return a hash object whose `hexdigest` is the upload id of the bytes it was given."""
+    return hashlib.blake2b(digest_size=16)
 
 
 def upload_id(data: bytes) -> str:

@@ -45,7 +45,9 @@ class DirectoryStorage:
         self._root = root.absolute()
         self._cleaned = False
 
-    def put_new(self, name: str, data: bytes, metadata: Mapping[str, str]) -> None:
+    def put_new(
+        self, name: str, data: bytes, metadata: Mapping[str, str], *, digest: str = ""
+    ) -> None:
         """Write a temporary file, then link(2) it to its name: link(2) never overwrites."""
         del metadata
         path = self._path(name)
@@ -54,7 +56,7 @@ class DirectoryStorage:
                 try:
                     self._link(tmp, path)
                 except FileExistsError:
-                    if self.upload_id(name) != upload_id(data):
+                    if self.upload_id(name) != (digest or upload_id(data)):
                         text = f"{self.url}/{name} already holds other bytes"
                         raise ConflictError(text) from None
             _sync_dir(path.parent)

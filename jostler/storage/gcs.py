@@ -78,17 +78,20 @@ class GcsStorage:
             self._base = str(base)
             self._host = urlsplit(self._base).netloc
 
-    def put_new(self, name: str, data: bytes, metadata: Mapping[str, str]) -> None:
+    def put_new(
+        self, name: str, data: bytes, metadata: Mapping[str, str], *, digest: str = ""
+    ) -> None:
         """Upload on condition that no object exists; on 412 compare the stored upload id."""
+        digest = digest or upload_id(data)
         blob = self._bucket.blob(name)
-        blob.metadata = {**metadata, "upload-id": upload_id(data)}
+        blob.metadata = {**metadata, "upload-id": digest}
         try:
             with _bucket_exists(self.url), self._asking(name):
                 blob.upload_from_string(
                     data, content_type=content_type(name), if_generation_match=0, **self._how
                 )
         except ConflictError:
-            if self.upload_id(name) != upload_id(data):
+            if self.upload_id(name) != digest:
                 raise
 
     def upload_id(self, name: str) -> str | None:

@@ -14,6 +14,7 @@ from jostler.cli import command_line as cli
 from jostler.cli import flags
 from jostler.config import BadFiles, Config, Mode
 from jostler.errors import ConfigError
+from jostler.format.compression import AUTO, FAST, Compression, CompressionChoice, Method
 from jostler.format.names import BundleName, Day, Kind
 
 GOOD = ["-gcs-bucket", "bkt", "-node-name", "n1", "-experiment", "exp", "-datatype", "foo1"]
@@ -86,6 +87,16 @@ def test_lists_grow_by_repetition_and_by_commas() -> None:
     assert config.datatypes[1].schema_file == Path("/x/bar1.json")
 
 
+def test_the_older_flag_for_the_level_still_works() -> None:
+    """-compression-level is ISA-L's, and an argument outranks the variable of the other flag."""
+    level_3 = Compression(Method.ISAL, 3)
+    config = configure([*GOOD, "-compression-level", "3"], {"COMPRESSION": "small"})
+    assert config.compression == CompressionChoice(level_3, level_3)
+    assert config.overruled == (("-compression-level", "COMPRESSION"),)
+    assert configure(GOOD).compression == AUTO
+    assert configure([*GOOD, "-compression", "fast"]).compression.idle == FAST
+
+
 def test_a_switch_can_be_switched_off() -> None:
     """-x=false is Go's way, and a word behind a switch is no value of it."""
     assert configure([*GOOD, "-upload-schema=false"]).upload_schema is False
@@ -114,6 +125,9 @@ def test_all_problems_are_reported_at_once_each_with_its_flag() -> None:
 @pytest.mark.parametrize(
     ("argv", "reason"),
     [
+        (["-compression", "zstd"], "none of auto, fast, small, or a level 1 to 9"),
+        (["-compression", "0"], "none of"),
+        (["-compression", "small", "-compression-level", "2"], "excludes -compression"),
         (["-gcs-data-dir", "autoload/v2"], "organization"),
         (["-organization", "org"], "organization"),
         (["-gcs-data-dir", "autoload/v2", "-organization", "Org-1"], "organization"),

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jostler.agent.loop import BACKLOG
 from jostler.bundle import Journal
+from jostler.format.compression import FAST, SMALL
 from tests.unit.agent.world import World, content_of, number_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jostler.bundle import Record
+    from jostler.format.compression import Compression
     from jostler.schema import Flaw
 
 DAY = "foo1/2026/01/02"
@@ -167,3 +170,15 @@ def test_a_file_that_nobody_foresaw_is_set_aside_and_the_next_one_is_taken(world
     write(world, 1)
     world.loop.step()
     assert world.tally.taken.total() == 2
+
+
+@pytest.mark.parametrize(("files", "compression"), [(3, SMALL), (BACKLOG + 2, FAST)])
+def test_a_bundle_is_made_small_unless_many_files_wait_when_it_is_opened(
+    world: World, files: int, compression: Compression
+) -> None:
+    """Storage is paid for years; a backlog is what there is no time for."""
+    for number in range(files):
+        write(world, number)
+    world.loop.step()
+    first = next(iter(world.in_flight))
+    assert first.header.compression == compression

@@ -40,8 +40,9 @@ from jostler.bundle import (
 )
 from jostler.config import BadFiles
 from jostler.errors import ConflictError, TransientError
+from jostler.format.compression import AUTO
 from jostler.schema import json_object_flaw
-from jostler.storage import upload_id
+from jostler.storage import StoredObject, upload_id
 from jostler.watchdir import Arrival, How
 from tests.unit.bundle.parts import PLACE
 
@@ -91,7 +92,10 @@ class Bucket:
         self.faults: dict[int, str] = {}
         self.foreign: set[str] = set()
 
-    def put_new(self, name: str, data: bytes, _metadata: Mapping[str, str]) -> None:
+    def put_new(
+        self, name: str, data: bytes, _metadata: Mapping[str, str], *, digest: str = ""
+    ) -> None:
+        assert digest in {"", upload_id(data)}
         fault = self._fault()
         if fault in {"index1", "data"} and f"-{fault}." in name and name not in self.objects:
             self.objects[name] = b"another's"
@@ -100,6 +104,10 @@ class Bucket:
             raise ConflictError(f"{name} holds other bytes")
         if fault == "lost":
             raise TransientError("the reply was lost")
+
+    def read(self, name: str) -> StoredObject:
+        self._fault()
+        return StoredObject(self.objects[name], "1")
 
     def upload_id(self, name: str) -> str | None:
         self._fault()
@@ -273,7 +281,7 @@ class World:
             place=PLACE,
             node="node1",
             archiver=Archiver(version="jostler@1", commit="abc"),
-            level=0,
+            compression=AUTO,
         )
         self.open_bundles = OpenBundles(
             stamp,
@@ -283,6 +291,7 @@ class World:
             sealed=lambda one, _: self.delivery.start(one),
             monotonic_s=self.clock.monotonic_s,
             now=self.clock.now,
+            backlog=lambda: self.loop.backlog,
         )
         self.judges: dict[str, Callable[[bytes], Flaw | None]] = {"foo1": json_object_flaw}
         rules = Rules(judges=self.judges, max_bytes=MAX_BYTES, read_tries=1)
@@ -297,7 +306,7 @@ class World:
         )
         self.loop = Loop(
             cast("Config", SimpleNamespace(bucket=BUCKET, spool=self.spool)),
-            cast("Any", SimpleNamespace(take=self._take, scanning=False)),
+            cast("Any", SimpleNamespace(take=self._take, scanning=False, waiting=0)),
             taking=Taking(
                 intake,
                 self.open_bundles,

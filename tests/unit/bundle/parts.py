@@ -14,6 +14,7 @@ from jostler.bundle import (
     Record,
     content_hash,
 )
+from jostler.format.compression import FAST
 from jostler.format.names import BundleName, Day, Kind, Place
 
 PLACE = Place(data_dir="autoload/v1", organization="", experiment="exp")
@@ -30,7 +31,7 @@ def header(bucket: str = "gs://bkt", datatype: str = "foo1", microsecond: int = 
         kind=Kind.DATA,
     )
     archiver = Archiver(version="jostler@1.2.3", commit="abc")
-    return Header(name=name, bucket=bucket, archiver=archiver, level=2)
+    return Header(name=name, bucket=bucket, archiver=archiver, compression=FAST)
 
 
 def bundle_of(files: int, head: Header | None = None) -> Bundle:

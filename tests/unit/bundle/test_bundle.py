@@ -28,6 +28,7 @@ from jostler.bundle import (
 )
 from jostler.bundle.bundle import index_object
 from jostler.bundle.entry import Entries
+from jostler.format.compression import AUTO
 from jostler.format.names import Day, Place
 from jostler.format.row import one_line
 from tests.support.spool import document
@@ -40,7 +41,7 @@ STAMP = Stamp(
     place=Place(data_dir="autoload/v1", organization="", experiment="exp"),
     node="node1",
     archiver=Archiver(version="jostler@1.2.3", commit="abc"),
-    level=2,
+    compression=AUTO,
 )
 DAY = Day(date(2026, 1, 2))
 numbers = st.integers(0, 2**63 - 1)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from jostler.bundle import Commit, Confined, Halt, Journal, Stage, UploadJob, UploadStats
+from jostler.bundle import Commit, Confined, Halt, Journal, Record, Stage, UploadJob, UploadStats
+from jostler.bundle.bundle import index_object
+from jostler.bundle.stored_index import describes
 from jostler.errors import ConflictError, TransientError
+from jostler.format.compression import SMALL
+from jostler.storage import upload_id
 from tests.unit.agent.world import BUCKET, Bucket
 from tests.unit.bundle.parts import bundle_of, header
 
@@ -21,16 +26,30 @@ if TYPE_CHECKING:
 NAME = str(header().name)
 
 
+class LateBucket(Bucket):
+    """A bucket in which an object of an earlier process may arrive after it was looked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.late: dict[str, bytes] = {}
+
+    def upload_id(self, name: str) -> str | None:
+        found = super().upload_id(name)
+        self.objects |= self.late
+        return found
+
+
 class Parts:
     """A commit, and what it works on."""
 
     def __init__(self, root: Path) -> None:
-        self.bucket = Bucket()
+        self.spool = root / "spool"
+        self.bucket = LateBucket()
         self.journal = Journal(root / "state")
         self.commit = Commit(
             lambda _: cast("Storage", self.bucket),
             self.journal,
-            Confined(str(root / "spool")),
+            Confined(str(self.spool)),
             UploadStats(),
         )
 
@@ -107,6 +126,100 @@ def test_an_index_of_another_is_the_bundles_own_trouble(parts: Parts) -> None:
     assert isinstance(halt.error, ConflictError)
     assert halt.cause == NAME
     assert halt.job.stage is Stage.UPLOADED
+
+
+def test_an_index_that_says_the_same_in_other_bytes_is_the_bundles_own(parts: Parts) -> None:
+    """A process that dies between index and journal may be followed by one with another zlib."""
+    parts.bucket.faults[1] = "lost"
+    halt = parts.commit.advance(job())
+    assert isinstance(halt, Halt)
+    index = str(header().index_name)
+    other = gzip.compress(gzip.decompress(parts.bucket.objects[index]))
+    assert other != parts.bucket.objects[index]
+    parts.bucket.objects[index] = other
+
+    done = parts.commit.advance(halt.job)
+
+    assert isinstance(done, UploadJob)
+    assert done.stage is Stage.STORED
+    assert parts.bucket.objects[index] == other
+
+
+def write_files(parts: Parts) -> None:
+    for number in range(3):
+        path = parts.spool / f"foo1/2026/01/02/m{number}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b'{"UUID":"%d"}' % number)
+
+
+def of_another_version(record: Record) -> Record:
+    """What the journal has when another version of a library compressed the bundle."""
+    (attempt,) = record.attempts
+    return replace(record, attempts=(replace(attempt, upload_id="0" * 32),))
+
+
+def test_a_bundle_that_is_made_again_with_other_bytes_is_stored(parts: Parts) -> None:
+    """Nothing of it had arrived, so which bytes it has makes no difference."""
+    write_files(parts)
+    record = of_another_version(job().record)
+    parts.journal.write(record)
+
+    done = parts.commit.advance(UploadJob.replay(record, 0.0))
+
+    assert isinstance(done, UploadJob)
+    assert done.stage is Stage.STORED
+    assert done.winner
+    assert done.winner.upload_id == upload_id(parts.bucket.objects[NAME])
+    assert describes(parts.bucket.objects[str(header().index_name)], done.header, done.winner)
+
+
+def test_bytes_that_arrive_late_win_over_those_made_again(parts: Parts) -> None:
+    """The rows are stored once, and the index is that of the object which is there."""
+    write_files(parts)
+    earlier = bundle_of(3, replace(header(BUCKET), compression=SMALL))
+    record = replace(Record.of(earlier), header=header(BUCKET))
+    parts.journal.write(record)
+    parts.bucket.late[NAME] = earlier.data
+
+    done = parts.commit.advance(UploadJob.replay(record, 0.0))
+
+    assert isinstance(done, UploadJob)
+    assert done.stage is Stage.STORED
+    assert done.winner
+    assert done.winner.upload_id == earlier.attempt.upload_id
+    assert parts.bucket.objects[NAME] == earlier.data
+    assert describes(parts.bucket.objects[str(header().index_name)], done.header, earlier.attempt)
+
+
+INDEX = index_object(header(BUCKET), bundle_of(3, header(BUCKET)).attempt)
+
+
+def altered(old: bytes, new: bytes) -> bytes:
+    plain = gzip.decompress(INDEX)
+    assert old in plain
+    return gzip.compress(plain.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"another's",
+        INDEX[:-20],
+        gzip.compress(b""),
+        gzip.compress(gzip.decompress(INDEX) + b"\n"),
+        gzip.compress(b"".join(gzip.decompress(INDEX).splitlines(keepends=True)[:2])),
+        gzip.compress(b'{"raw":{}}\n' * 3),
+        altered(b'"Line":2', b'"Line":3'),
+        altered(b'"Offset":10', b'"Offset":11'),
+        altered(b':40.000000Z"', b':40.000001Z"'),
+        altered(b'"Filename":"2026/01/02/m0.json","Size"', b'"Filename":"2026/01/02/x","Size"'),
+    ],
+)
+def test_an_index_that_says_anything_else_is_not_the_bundles_own(data: bytes) -> None:
+    """Of another bundle or attempt, damaged, or of something else altogether."""
+    attempt = bundle_of(3, header(BUCKET)).attempt
+    assert describes(INDEX, header(BUCKET), attempt)
+    assert not describes(data, header(BUCKET), attempt)
 
 
 def test_an_object_that_arrived_before_a_crash_is_found_by_its_bytes(parts: Parts) -> None:

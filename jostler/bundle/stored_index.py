@@ -1,0 +1,75 @@
+"""Tell whether an index object that is already in the bucket is the index of a bundle.
+
+**Invariant:** what counts is what the rows say, never the object's bytes: after a crash the index
+may be there, written by another version of jostler or of a compression library.
+
+Pure: takes bytes, reads no bucket.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from jostler.format.names import display
+from jostler.format.row import instant
+
+if TYPE_CHECKING:
+    from jostler.bundle.bundle import Attempt, Header
+    from jostler.bundle.entry import Entry
+    from jostler.format.blocks import Block
+
+LINE_MOST = 1 << 20
+"""Bytes of the longest line that is looked at; a file's path has 4096 at the most."""
+
+
+class _Raw(msgspec.Struct):
+    """The columns of an index row that every version of jostler writes in the same way."""
+
+    Filename: str
+    Size: int
+    TimeAdded: str
+    ArchiveURL: str
+    Line: int
+    Offset: int
+    Length: int
+
+
+class _Row(msgspec.Struct):
+    raw: _Raw
+
+
+_DECODER = msgspec.json.Decoder(_Row)
+
+
+def describes(data: bytes, header: Header, attempt: Attempt) -> bool:
+    """Say whether an index object has one row for each file of an attempt, in the order of lines.
+
+    Two attempts differ in the microsecond at which some file was read, or in the files, so the
+    index of one is never taken for that of another.
+    """
+    try:
+        with gzip.open(io.BytesIO(data)) as lines:
+            for line, entry, block in attempt.lines():
+                found = _DECODER.decode(lines.readline(LINE_MOST)).raw
+                if found != _expected(header, line, entry, block):
+                    return False
+            return not lines.read(1)
+    except (OSError, EOFError, zlib.error, ValueError):  # no gzip, cut off, or no row
+        return False
+
+
+def _expected(header: Header, line: int, entry: Entry, block: Block) -> _Raw:
+    return _Raw(
+        Filename=display(entry.filename),
+        Size=entry.state.size,
+        TimeAdded=instant(entry.added_us),
+        ArchiveURL=header.url,
+        Line=line,
+        Offset=block.offset,
+        Length=block.length,
+    )
