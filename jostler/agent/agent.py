@@ -30,7 +30,7 @@ from jostler.agent.taking import Taking
 from jostler.agent.tally import Tally
 from jostler.agent.why.journal import Upload
 from jostler.agent.why.live import Questions, Remembered, reply
-from jostler.agent.why.spool import Doer
+from jostler.agent.why.spool import AgentView
 from jostler.bundle import (
     Bundle,
     Commit,
@@ -296,11 +296,11 @@ class Agent:
 
     def _remember(self) -> Remembered:
         """Copy what is in memory of files, for somebody who asks for one."""
-        doer = Doer(
+        agent = AgentView(
             runs=True, holds_back=self._holds_back(), scan=self._rescans.next(time.monotonic())
         )
         return Remembered(
-            doer=doer,
+            agent=agent,
             bundles=tuple((bundle, bundle.files) for bundle in self._open_bundles.open_bundles),
             limits=self._open_bundles.limits,
             spool=str(self.config.spool),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jostler.agent.ages import Ages
 from jostler.agent.why import local
 from jostler.agent.why.journal import locked_by
-from jostler.agent.why.spool import Doer, Setting
+from jostler.agent.why.spool import AgentView, Setting
 from jostler.archive import bigquery
 from jostler.archive import lookup as archive
 from jostler.bundle import state_dir
@@ -193,7 +193,7 @@ def _here(text: str, values: Mapping[str, Any], silent: str) -> tuple[Asked, Ans
     why = f"no agent takes it: {silent}, and none has locked {setting.state_dir}"
     if pid is not None:
         why = f"process {pid} uses {setting.state_dir} and may have taken it, but: {silent}"
-    memory = local.Memory(doer=Doer(runs=False, holds_back=why))
+    memory = local.Memory(agent=AgentView(runs=False, holds_back=why))
     return asked, local.look(asked, setting, memory)
 
 

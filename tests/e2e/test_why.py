@@ -494,7 +494,7 @@ def test_a_file_that_nobody_has_closed_waits_for_a_scan(spool: Spool, bucket: st
     assert while_open.states == ["waiting"]
     assert while_open.first["why"] == "a process has it open for writing"
     assert (said.status, said.states) == (GOOD, ["waiting"])
-    assert "nobody has closed it" in said.first["why"]
+    assert "no event has announced its close" in said.first["why"]
     assert re.search(r"by a scan in (1 h|59 min)", said.first["next"])
 
 

@@ -1,7 +1,7 @@
-"""The journal on disk: which sealed or stored bundles on their way hold a file.
+"""Find a file in the journal on disk: in a bundle that is sealed or stored and not yet cleaned up.
 
-**Invariant:** only reads, takes no lock, and may read while the agent writes: an entry that goes
-away meanwhile has been finished.
+**Invariant:** it only reads, and takes no lock, so it may read while the agent writes.  A record
+that disappears meanwhile belongs to a bundle that is finished.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Upload:
     """What a running agent knows about the upload of a bundle.
 
     Attributes:
-        tries: failed so far.
-        error: the last failure, in words.
+        tries: the number of failed tries.
+        error: the last failure, in words; empty if none failed.
     """
 
     tries: int
@@ -41,13 +41,16 @@ class Upload:
 def findings(
     asked: Asked, directory: Path, uploads: dict[str, Upload] | None
 ) -> tuple[list[Finding], Looked]:
-    """Return what the journal's entries say of a file.
+    """Return one finding for each bundle in the journal that has the file.
 
     Args:
         asked: the file.
-        directory: of the journal.
-        uploads: by name of the data object, what the agent that answers knows; None when no agent
-            answers.
+        directory: the state directory, which has the journal.
+        uploads: what the running agent knows of its uploads, by name of the data object; None if no
+            agent answers.
+
+    Returns:
+        The findings, and what was searched: the number of records, or why there are none.
     """
     try:
         if not directory.exists():
@@ -57,19 +60,19 @@ def findings(
         return [], Looked(WHERE, False, f"{directory}: {exc.strerror}")
     unreadable = [(path, why) for path, why in unreadable if path.exists()]
     found = [
-        _finding(_Place(record, line, entry, block), directory, uploads)
+        _finding(_JournalRow(record, line, entry, block), directory, uploads)
         for record in records
         for line, entry, block in record.attempts[-1].lines()
         if asked.matches(entry.path)
     ]
-    told = f"{directory}: {len(records)} entries"
+    text = f"{directory}: {len(records)} records"
     if unreadable:
-        told += f"; {len(unreadable)} cannot be read, the first {unreadable[0][0].name}"
-    return found, Looked(WHERE, True, told)
+        text += f"; {len(unreadable)} cannot be read, the first is {unreadable[0][0].name}"
+    return found, Looked(WHERE, True, text)
 
 
-class _Place(NamedTuple):
-    """Where the row of a file is in a bundle of the journal."""
+class _JournalRow(NamedTuple):
+    """A file's row in a bundle of the journal: record, line from 1, entry and block."""
 
     record: Record
     line: int
@@ -81,8 +84,8 @@ class _Place(NamedTuple):
         return self.record.rejections.get(self.entry.path)
 
 
-def _finding(place: _Place, directory: Path, uploads: dict[str, Upload] | None) -> Finding:
-    record, entry, rejection = place.record, place.entry, place.rejection
+def _finding(row: _JournalRow, directory: Path, uploads: dict[str, Upload] | None) -> Finding:
+    record, entry, rejection = row.record, row.entry, row.rejection
     path = directory / (record.basename + (STORED if record.stored else SEALED))
     try:
         since = instant(path.stat().st_mtime_ns)
@@ -94,56 +97,59 @@ def _finding(place: _Place, directory: Path, uploads: dict[str, Upload] | None) 
         why, following = _progress(uploads, str(record.header.name))
     elif entry.hash:
         why = "its row is durable, and the file itself is being unlinked"
-        following = "the agent unlinks the file if it has not changed, and forgets the entry"
+        following = "the agent unlinks the file if it has not changed, and removes the record"
     else:
-        why = "its row is durable, but does not hold all bytes of the file, which stays"
-        following = "mend or remove the file"
+        why = "its row is durable, but does not have all bytes of the file, so the file stays"
+        following = "correct or remove the file"
     return Finding(
         state=State.REJECTED if rejection else state,
         file=entry.path,
         since=since,
         why=what + why,
         next=following,
-        evidence=_evidence(place, path),
+        evidence=_evidence(row, path),
     )
 
 
-def _evidence(place: _Place, path: Path) -> dict[str, Value]:
+def _evidence(row: _JournalRow, path: Path) -> dict[str, Value]:
     evidence: dict[str, Value] = {
         "journal": str(path),
-        "object": place.record.header.url,
-        "line": place.line,
-        "offset": place.block.offset,
-        "length": place.block.length,
-        "size": place.entry.state.size,
-        "hash": place.entry.hash.hex(),
-        "read": rfc3339(instant(place.entry.added_us * 1000)),
+        "object": row.record.header.url,
+        "line": row.line,
+        "offset": row.block.offset,
+        "length": row.block.length,
+        "size": row.entry.state.size,
+        "hash": row.entry.hash.hex(),
+        "read": rfc3339(instant(row.entry.added_us * 1000)),
     }
-    if found := place.rejection:
+    if found := row.rejection:
         evidence |= {"reason": found.reason, "field": found.field, "detail": found.detail}
     return evidence
 
 
 def _progress(uploads: dict[str, Upload] | None, name: str) -> tuple[str, str]:
-    why = "its bundle is closed and in the journal"
+    """Return how the upload of a sealed bundle proceeds, and what happens next."""
+    why = "its bundle is sealed and in the journal"
     if uploads is None:
         return (
-            f"{why}; no agent answers that would upload it",
-            "the next start of the agent uploads it, under the same name",
+            f"{why}; no agent answers, so nothing uploads it now",
+            "the agent uploads it after its next start, under the same name",
         )
     upload = uploads.get(name)
     if upload and upload.tries:
         return (
             f"{why}; its upload failed {upload.tries} times, the last time with {upload.error}",
-            "the agent tries again by itself",
+            "the agent tries again without help",
         )
     return f"{why}; its upload is under way", "nothing to do"
 
 
 def locked_by(directory: Path) -> int | None:
-    """Return the process that holds the lock of a state directory; None when none is seen.
+    """Return the id of the process that holds the lock of a state directory; None if none is seen.
 
-    The kernel's list is read; to try the lock would be to hold it for a moment.
+    The kernel's list of locks is read, see proc_locks(5).  To try the lock instead would mean to
+    hold it for a moment, and an agent that starts in that moment would find it taken.  The list has
+    only processes of this PID namespace, so a process in another container is not seen.
     """
     try:
         inode = (directory / "lock").stat().st_ino

@@ -1,8 +1,8 @@
-"""The running agent's part: what is in its memory of a file, told to other threads.
+"""Find a file in the memory of the running agent, for the threads of its HTTP server.
 
-**Invariant:** between two rounds of its loop the agent's own thread copies what it remembers, and
-does no more, whatever is asked and however often.  The thread that asks searches the copies, one
-at a time: several that compute at once would keep the loop waiting for the interpreter.
+**Invariant:** the agent's own thread only copies what it remembers, between two rounds of its loop.
+The thread of the request searches the copy.  Only one request searches at a time: several searches
+at once would keep the loop waiting for the interpreter lock (GIL).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostler.agent.ages import Ages
 from jostler.agent.why.local import Memory, look
-from jostler.agent.why.spool import Doer, Setting, arrived, instant, on_disk
+from jostler.agent.why.spool import AgentView, Setting, arrived, instant, on_disk
 from jostler.why import asked as question
 from jostler.why.finding import Finding, Looked, State, Value
 from jostler.words import duration, rfc3339
@@ -34,28 +34,31 @@ if TYPE_CHECKING:
 
 WHERE = "agent"
 PATIENCE_S = 5.0
+"""How long a request waits for its turn, and then for the agent's loop."""
 MOST = 16
-_TOLD = 20
+"""How many requests may wait for the loop."""
+_SHOWN_MOST = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """Copies of what an agent remembers of files.
+    """A copy of what the agent remembers of files, made by its own thread.
 
     Attributes:
-        doer: whether and how it takes files.
-        bundles: open ones, each with the number of lines that it had.
-        limits: of a bundle.
+        agent: whether the agent takes files now.
+        bundles: the open bundles, each with the number of its lines at the time of the copy; only
+            these lines may be read, because the agent's thread appends further ones.
+        limits: when a bundle is sealed.
         spool: the experiment's directory.
-        ages: when a file that a scan met is taken.
-        intake: to judge a file again; no other method of it may be called.
-        in_bundles: paths that belong to bundles.
-        stay: bad files that stay, by path.
-        doubtful: files that are bad as they are now, and may yet become good, by path.
-        uploads: how those of bundles in flight fare, by name of the data object.
+        ages: when a file that a scan found is taken.
+        intake: judges a file again; only its method `left` may be called.
+        in_bundles: the paths of files that belong to bundles.
+        stay: the states of bad files that stay, by path.
+        doubtful: the states of files that are bad now and may still become good, by path.
+        uploads: how the uploads proceed, by name of the data object.
     """
 
-    doer: Doer
+    agent: AgentView
     bundles: tuple[tuple[OpenBundle, int], ...]
     limits: Limits
     spool: str
@@ -68,10 +71,10 @@ class Remembered:
 
 
 class Questions:
-    """Questions of other threads, in line for the agent's own.
+    """A queue of requests from other threads to the agent's thread.
 
     Args:
-        wake: ends a running wait of the agent; safe in any thread.
+        wake: ends a running wait of the agent's loop; any thread may call it.
     """
 
     def __init__(self, wake: Callable[[], None]) -> None:
@@ -81,7 +84,11 @@ class Questions:
 
     @contextmanager
     def turn(self, patience_s: float) -> Iterator[bool]:
-        """Wait for the turn to ask and search; whether it came in time."""
+        """Hold the right to ask and search in the `with` block; yields False if it came too late.
+
+        Args:
+            patience_s: how long to wait for it, seconds.
+        """
         came = self._searching.acquire(timeout=patience_s)
         try:
             yield came
@@ -90,7 +97,11 @@ class Questions:
                 self._searching.release()
 
     def ask(self, patience_s: float) -> Remembered | None:
-        """Return what the agent remembers; None if its loop does not answer in time."""
+        """Return a copy of what the agent remembers; None if its loop does not answer in time.
+
+        Args:
+            patience_s: how long to wait, seconds.
+        """
         answer: Future[Remembered] = Future()
         try:
             self._line.put_nowait(answer)
@@ -104,7 +115,7 @@ class Questions:
             return None
 
     def answer(self, remember: Callable[[], Remembered]) -> None:
-        """Answer those in line now, all with one copy; called by the agent's own thread."""
+        """Answer all waiting requests with the same copy; only the agent's thread calls this."""
         in_line = [self._line.get_nowait() for _ in range(self._line.qsize())]
         waiting = [answer for answer in in_line if answer.set_running_or_notify_cancel()]
         if waiting:
@@ -116,29 +127,29 @@ class Questions:
 def reply(
     config: Config, questions: Questions, name: str, *, waits_for: str = ""
 ) -> dict[str, Any]:
-    """Return what `/why.json?name=…` answers.
+    """Return the JSON document of `/why.json?name=…`.
 
     Args:
-        config: the agent's.
-        questions: that its loop answers.
-        name: that was asked for.
-        waits_for: what the agent waits for before its loop begins; empty when that turns.
+        config: the agent's configuration.
+        questions: the queue to the agent's thread.
+        name: the file that the user asks about, as typed.
+        waits_for: what the agent waits for before its loop begins; empty once the loop runs.
 
     Raises:
-        ValueError: the name names no file.
+        ValueError: the text names no file.
     """
     setting = Setting.of(config, Ages(config.settle_age_s, config.missed_age_s))
     asked = question.parse(name, spool=str(setting.spool), datatypes=setting.datatypes)
-    told = f"node {config.node}, datatypes {', '.join(setting.datatypes)}"
-    looked = Looked(WHERE, True, told)
+    searched = f"node {config.node}, datatypes {', '.join(setting.datatypes)}"
+    looked = Looked(WHERE, True, searched)
     with questions.turn(PATIENCE_S) as came:
         remembered = questions.ask(PATIENCE_S) if came and not waits_for else None
         if remembered:
             memory = recall(asked, remembered)
         else:
             why = _silent(waits_for, came=came)
-            looked = Looked(WHERE, False, f"{told}: {why}")
-            memory = Memory(doer=Doer(runs=True, holds_back=why))
+            looked = Looked(WHERE, False, f"{searched}: {why}")
+            memory = Memory(agent=AgentView(runs=True, holds_back=why))
         answer = look(asked, setting, memory)
     place = config.place
     about = {
@@ -150,21 +161,21 @@ def reply(
         "experiment": place.experiment,
         "datatypes": list(setting.datatypes),
     }
-    told_json = answer.to_json()
-    return {**told_json, "looked": [looked.to_json(), *told_json["looked"]], "agent": about}
+    found = answer.to_json()
+    return {**found, "looked": [looked.to_json(), *found["looked"]], "agent": about}
 
 
 def _silent(waits_for: str, *, came: bool) -> str:
-    """Say why the agent's memory was not searched."""
+    """Return why the agent's memory was not searched, in words."""
     if waits_for:
-        return f"the agent has just been started, and takes no file yet: it waits for {waits_for}"
+        return f"the agent was just started and takes no file yet: it waits for {waits_for}"
     if not came:
-        return f"others have been asking for {duration(PATIENCE_S)}: ask again"
+        return f"other requests were answered for {duration(PATIENCE_S)}: ask again"
     return f"the agent's loop has not answered for {duration(PATIENCE_S)}: it may be stuck"
 
 
 def recall(asked: Asked, remembered: Remembered) -> Memory:
-    """Say what open bundles and the intake remember of a file; for the thread that asks."""
+    """Search open bundles and the intake's memory for a file, in the thread of the request."""
     found = [
         _open(bundle, line, bundle.entries.at(line), remembered.limits)
         for bundle, lines in remembered.bundles
@@ -173,12 +184,12 @@ def recall(asked: Asked, remembered: Remembered) -> Memory:
     ]
     known = {one.file for one in found}
     held = [path for path in remembered.in_bundles if asked.matches(path)]
-    found += [_sealed(path) for path in held[:_TOLD] if path not in known]
+    found += [_sealed(path) for path in held[:_SHOWN_MOST] if path not in known]
     states = [(path, state, True) for path, state in remembered.stay.items()]
     states += [(path, state, False) for path, state in remembered.doubtful.items()]
     asked_for = [one for one in states if asked.matches(one[0])]
-    found += [_left(one, remembered) for one in remembered.intake.left(asked_for, _TOLD)]
-    return Memory(doer=remembered.doer, findings=tuple(found), uploads=remembered.uploads)
+    found += [_left(one, remembered) for one in remembered.intake.left(asked_for, _SHOWN_MOST)]
+    return Memory(agent=remembered.agent, findings=tuple(found), uploads=remembered.uploads)
 
 
 def _open(bundle: OpenBundle, line: int, entry: Entry, limits: Limits) -> Finding:
@@ -207,13 +218,16 @@ def _open(bundle: OpenBundle, line: int, entry: Entry, limits: Limits) -> Findin
 
 
 def _sealed(path: str) -> Finding:
-    """Tell of a file that is in a bundle neither open nor, so the caller finds, in the journal."""
+    """Return the finding of a file whose bundle is sealed.
+
+    `look` drops it if it finds the bundle in the journal.
+    """
     return Finding(
         state=State.SEALED,
         file=path,
         since=None,
-        why="its bundle is closed, and about to be written to the journal",
-        next="the agent uploads it; if the journal cannot be written, its log says journal.failed",
+        why="its bundle is sealed, and about to be written to the journal",
+        next="the agent uploads it; if the journal cannot be written, its log has journal.failed",
     )
 
 
@@ -228,8 +242,8 @@ def _left(left: Left, remembered: Remembered) -> Finding:
             state=State.KEPT,
             file=left.path,
             since=since,
-            why=f"{wrong}; a bad file that stays where it is, as -bad-files says or for its size",
-            next="mend or remove it; it is looked at again when it changes",
+            why=f"{wrong}; it stays on disk because of -bad-files or because of its size",
+            next="correct or remove it; the agent examines it again when it changes",
             evidence=evidence,
         )
     due_s = remembered.ages.until_missed_s(left.state, time.time_ns())
@@ -237,7 +251,7 @@ def _left(left: Left, remembered: Remembered) -> Finding:
         state=State.WAITING,
         file=left.path,
         since=since,
-        why=f"it is bad as it is now, perhaps half written: {wrong}",
-        next=f"if it does not change it is rejected in {duration(max(0.0, due_s))} (-missed-age)",
+        why=f"it is bad now, perhaps half written: {wrong}",
+        next=f"if it does not change, it is rejected in {duration(max(0.0, due_s))} (-missed-age)",
         evidence=evidence,
     )

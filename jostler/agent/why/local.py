@@ -1,6 +1,7 @@
-"""What one machine knows of a file: its agent's memory, the journal, the spool.
+"""Find a file on one machine: in the agent's memory, in the journal and in the spool.
 
-**Invariant:** a file that a bundle holds as it is on the disk is not told of as waiting too.
+**Invariant:** a file that is on the disk exactly as a bundle has it gives one finding, that of the
+bundle.
 """
 
 from __future__ import annotations
@@ -13,35 +14,36 @@ from jostler.why.finding import Answer, Finding, State
 
 if TYPE_CHECKING:
     from jostler.agent.why.journal import Upload
-    from jostler.agent.why.spool import Doer, Setting
+    from jostler.agent.why.spool import AgentView, Setting
     from jostler.why.asked import Asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """What an agent has in its memory; of one that does not answer, only that it does not.
+    """The part of the answer that comes from the agent's memory.
 
     Attributes:
-        doer: whether and how it takes files.
-        findings: files in open bundles, and those that it has looked at and left.
-        uploads: by name of the data object; None when no agent answers.
+        agent: whether the agent takes files now; also given if no agent answers.
+        findings: the findings in open bundles and among the files that the agent left on the disk.
+        uploads: how the uploads proceed, by name of the data object; None if no agent answers.
     """
 
-    doer: Doer
+    agent: AgentView
     findings: tuple[Finding, ...] = ()
     uploads: dict[str, Upload] | None = field(default=None)
 
 
 def look(asked: Asked, setting: Setting, memory: Memory) -> Answer:
-    """Look for a file in memory, journal and spool."""
+    """Combine the agent's memory with the journal and the spool on disk."""
     found, looked_journal = journal.findings(asked, setting.state_dir, memory.uploads)
-    # Between the two looks a bundle may have come from memory into the journal.
+    # The memory was copied before the journal was read.  A bundle that was sealed in between is in
+    # both: the journal's finding is the newer one.
     known = {one.file for one in found}
     found += [one for one in memory.findings if one.file not in known]
     paths, looked_spool = spool.files(asked, setting)
     for path in paths:
         held = [one for one in found if one.file == path]
-        one = spool.waiting(path, setting, memory.doer)
+        one = spool.waiting(path, setting, memory.agent)
         if one is None or any(_is_same(one, other) for other in held):
             continue
         found.append(_renewed(one) if held and one.state is State.WAITING else one)
@@ -49,9 +51,9 @@ def look(asked: Asked, setting: Setting, memory: Memory) -> Answer:
 
 
 def _is_same(waiting: Finding, held: Finding) -> bool:
-    """Say whether a file on the disk is what a bundle, or the agent's memory, holds."""
+    """Return whether a file on the disk has the content that another finding is about."""
     if held.state in {State.KEPT, State.WAITING}:
-        return True  # the agent has compared the two itself
+        return True  # the agent compared the two before it answered
     here, there = waiting.evidence.get("hash"), held.evidence.get("hash")
     if here and there:
         return here == there
@@ -59,8 +61,9 @@ def _is_same(waiting: Finding, held: Finding) -> bool:
 
 
 def _renewed(waiting: Finding) -> Finding:
+    """Return the finding of a file that changed after a bundle had taken its earlier content."""
     return replace(
         waiting,
         why="it was written anew while its earlier content was on its way",
-        next="its new content is taken as a new file when the earlier one is stored",
+        next="when its earlier content is stored, its new content is taken as a new file",
     )

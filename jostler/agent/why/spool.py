@@ -1,7 +1,7 @@
-"""The spool: which files of the name lie there, and why the agent has not taken them.
+"""Find a file in the spool, and say why the agent has not taken it yet.
 
-**Invariant:** looks, opens for reading, and changes nothing.  Each rule is asked of the code that
-the agent itself goes by: `Wanted`, `Ages`, `placed`, `read_file`.
+**Invariant:** it only reads.  It decides with the agent's own code (`Wanted`, `Ages`, `placed`,
+`read_file`), so both cannot disagree.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ FOUND_MOST = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What an agent was told that decides about a file.
+    """The part of an agent's configuration that decides whether and when it takes a file.
 
     Attributes:
         spool: the experiment's directory.
-        datatypes: that it takes; empty when that is not known.
-        extensions: of files that it takes.
-        state_dir: of its journal.
-        ages: when a scan takes a file.
+        datatypes: the datatypes that it takes; empty if they are not known.
+        extensions: the endings of the names that it takes.
+        state_dir: the directory of its journal.
+        ages: how old a file must be before a scan takes it.
     """
 
     spool: Path
@@ -54,7 +54,7 @@ class Setting:
 
     @classmethod
     def of(cls, config: Config, ages: Ages) -> Setting:
-        """Take it from an agent's configuration."""
+        """Return the setting of a configuration."""
         return cls(
             spool=config.spool,
             datatypes=tuple(datatype.name for datatype in config.datatypes),
@@ -65,13 +65,13 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doer:
-    """The agent that is to take files, as far as it is known.
+class AgentView:
+    """What is known about the agent that should take the files.
 
     Attributes:
         runs: whether it answers.
-        holds_back: why it takes no file at all at the moment; empty if it takes them.
-        scan: when the next scan of everything begins, in words; empty when not known.
+        holds_back: why it takes no file at all now, in words; empty if it takes files.
+        scan: when the next scan of the whole spool begins, in words; empty if not known.
     """
 
     runs: bool
@@ -80,7 +80,11 @@ class Doer:
 
 
 def files(asked: Asked, setting: Setting) -> tuple[list[str], Looked]:
-    """Return the paths, below the spool, of files that may be meant, and what was looked at."""
+    """Return the paths, below the spool, of the files that the user may mean; at most `FOUND_MOST`.
+
+    Returns:
+        The paths, and what was searched, or why it could not be.
+    """
     try:
         os.scandir(setting.spool).close()
     except OSError as exc:
@@ -109,7 +113,7 @@ def _files(asked: Asked, setting: Setting) -> Iterator[str]:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError:
-            pass  # it may be there, and `waiting` says what hinders
+            pass  # it may exist: `waiting` reports why it cannot be read
         yield path
 
 
@@ -121,7 +125,7 @@ def _directories(top: Path) -> list[str]:
 
 
 def _walk(asked: Asked, setting: Setting) -> Iterator[str]:
-    """Look for a bare name in all directories but the journal's."""
+    """Yield the paths of files with this name in all directories except the journal's."""
     top = setting.spool / asked.datatype if asked.datatype else setting.spool
     for folder, folders, names in os.walk(top):
         if folder == str(setting.state_dir):
@@ -130,8 +134,14 @@ def _walk(asked: Asked, setting: Setting) -> Iterator[str]:
             yield os.path.relpath(f"{folder}/{asked.name}", setting.spool)
 
 
-def waiting(path: str, setting: Setting, doer: Doer) -> Finding | None:
-    """Say why a file that no bundle holds was not taken yet; None when there is no such file."""
+def waiting(path: str, setting: Setting, agent: AgentView) -> Finding | None:
+    """Return why the agent has not taken a file that no bundle holds; None if there is no file.
+
+    Args:
+        path: the path below the spool.
+        setting: the agent's configuration.
+        agent: whether the agent takes files now.
+    """
     full = f"{setting.spool}/{path}"
     try:
         status = os.lstat(full)
@@ -150,27 +160,31 @@ def waiting(path: str, setting: Setting, doer: Doer) -> Finding | None:
         read = read_file(Confined(str(setting.spool)), path, 0, ask_writer=True)
     except OSError as exc:
         return replace(_unreadable(path, full, exc), since=found.since)
-    why, following = _reason(path, state, setting, doer)
-    if read.writer and not doer.holds_back:
+    why, following = _reason(path, state, setting, agent)
+    if read.writer and not agent.holds_back:
         why = "a process has it open for writing"
-        following = "it is taken when that process closes it"
+        following = "the agent takes it when that process closes it"
     evidence = on_disk(str(setting.spool), path, state)
     return replace(found, state=State.WAITING, why=why, next=following, evidence=evidence)
 
 
 def _ignored(path: str, setting: Setting, status: os.stat_result) -> tuple[str, str]:
-    """Say why the agent never looks at such a file, and what would change that; or nothing."""
+    """Return why the agent ignores a file, and what a person can do.
+
+    Both texts are empty if the agent does not ignore it.  `status` is the status of the path
+    itself, not of what a link points to.
+    """
     datatype, slash, rest = path.partition("/")
     wanted = Wanted(setting.extensions)
     if not slash:
-        return "it lies in no datatype's directory", "move it to <datatype>/<yyyy>/<mm>/<dd>/"
+        return "it is in no datatype's directory", "move it to <datatype>/<yyyy>/<mm>/<dd>/"
     if setting.datatypes and datatype not in setting.datatypes:
         known = ", ".join(setting.datatypes)
-        why = f"the agent does not look at datatype {datatype!r}, only at {known}"
+        why = f"the agent does not take datatype {datatype!r}, only {known}"
         following = "add the datatype to the agent's -datatype"
     elif not wanted.below(rest):
-        why = "a name in its path begins with a dot, as those of unfinished files do"
-        following = "its writer renames it when it is complete"
+        why = "a name in its path begins with a dot, which marks unfinished files"
+        following = "the agent takes it when the service renames it"
     elif not wanted.file(rest):
         why = f"its name does not end with {' or '.join(setting.extensions)}"
         following = "rename it, or add its ending to the agent's -extensions"
@@ -178,14 +192,15 @@ def _ignored(path: str, setting: Setting, status: os.stat_result) -> tuple[str, 
         why = "it is a link, a directory or a pipe, not a regular file"
         following = "write a regular file"
     elif link := _link_above(path, setting.spool):
-        why, following = f"{link} is a symbolic link; none is followed", "use a real directory"
+        why = f"{link} is a symbolic link, and the agent follows none"
+        following = "use a real directory"
     else:
         why = following = ""
     return why, following
 
 
 def _link_above(path: str, top: Path) -> str:
-    """Return the directory below the spool, on the way to a file, that is a link; or nothing."""
+    """Return the first directory on the path below `top` that is a symbolic link; empty if none."""
     folder = top
     for part in path.split("/")[:-1]:
         folder /= part
@@ -194,30 +209,30 @@ def _link_above(path: str, top: Path) -> str:
     return ""
 
 
-def _reason(path: str, state: FileState, setting: Setting, doer: Doer) -> tuple[str, str]:
-    """Say why a file that the agent is to take was not taken yet, and what comes of it."""
+def _reason(path: str, state: FileState, setting: Setting, agent: AgentView) -> tuple[str, str]:
+    """Return why a file that the agent should take is not taken yet, and what happens next."""
     datatype, _, filename = path.partition("/")
     _, rejection = placed(datatype, filename)
     bad = f"it cannot be archived ({rejection.reason}: {rejection.detail})" if rejection else ""
-    if doer.holds_back:
-        following = "it is taken when that is over, without anybody's help"
-        if not doer.runs:
-            following = "start the agent, or ask it: -address HOST:PORT"
-        return f"{doer.holds_back}; and {bad}" if bad else doer.holds_back, following
+    if agent.holds_back:
+        following = "the agent takes it when that is over, without help"
+        if not agent.runs:
+            following = "start the agent; if it runs, give its address: -address HOST:PORT"
+        return f"{agent.holds_back}; and {bad}" if bad else agent.holds_back, following
     now_ns = time.time_ns()
     missed_s = setting.ages.until_missed_s(state, now_ns)
     settled_s = setting.ages.until_settled_s(state, now_ns)
     if bad:
-        return bad, f"it is rejected when it is closed, or else by a scan {_when(missed_s)}"
+        return bad, f"the agent rejects it when it is closed, or by a scan {_when(missed_s)}"
     if settled_s > 0:
-        why = "as far as the agent knows nobody has closed it yet, and since its last change"
+        why = "no event has announced its close yet, and its last change is less than"
         return (
-            f"{why} {duration(setting.ages.settle_s)} (-settle-age) have not passed",
-            f"it is taken when it is closed, or else by a scan {_when(settled_s)}",
+            f"{why} {duration(setting.ages.settle_s)} (-settle-age) ago",
+            f"the agent takes it when it is closed, or by a scan {_when(settled_s)}",
         )
     return (
-        "it is old enough, and neither an event nor a scan has brought it to its turn yet",
-        f"it is taken by the next scan{f', {doer.scan}' if doer.scan else ''}",
+        "it is old enough, but no event has announced it and no scan has reached it yet",
+        f"the next scan takes it{f', {agent.scan}' if agent.scan else ''}",
     )
 
 
@@ -231,13 +246,16 @@ def _unreadable(path: str, full: str, exc: OSError) -> Finding:
         file=path,
         since=None,
         why=f"the user of this program (uid {os.geteuid()}) cannot read it: {exc.strerror}",
-        next="give that user access; after three scans in vain the agent rejects it as unreadable",
+        next="give that user access; after three scans the agent rejects it as unreadable",
         evidence={"path": full},
     )
 
 
 def on_disk(spool: str, path: str, state: FileState) -> dict[str, Value]:
-    """Return the facts of a file on the disk; its hash, as index rows have it, if it is small."""
+    """Return the evidence for a file on the disk: path, size, mtime and, for a small file, hash.
+
+    The hash is the one in index rows.
+    """
     evidence: dict[str, Value] = {
         "path": f"{spool}/{path}",
         "size": state.size,
@@ -250,10 +268,10 @@ def on_disk(spool: str, path: str, state: FileState) -> dict[str, Value]:
 
 
 def arrived(state: FileState) -> datetime:
-    """Return since when a file is as it is under its name."""
+    """Return since when a file has its content and its name: the later of mtime and ctime."""
     return instant(max(state.mtime_ns, state.ctime_ns))
 
 
 def instant(nanoseconds: int) -> datetime:
-    """Make an aware instant of nanoseconds since 1970."""
+    """Return nanoseconds since 1970 as a UTC time, truncated to microseconds."""
     return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=nanoseconds // 1000)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jostler.agent.ages import Ages
 from jostler.agent.why.live import Questions, Remembered
-from jostler.agent.why.spool import Doer
+from jostler.agent.why.spool import AgentView
 from jostler.bundle import Limits
 from jostler.why.asked import Asked, parse
 
@@ -88,7 +88,7 @@ def remembered() -> Remembered:
     """Make what an agent remembers that has not seen any file."""
     limits = Limits(max_bytes=1, max_age_s=1.0)
     return Remembered(
-        doer=Doer(runs=True),
+        agent=AgentView(runs=True),
         bundles=(),
         limits=limits,
         intake=cast("Intake", None),  # there is nothing to judge again
