@@ -6,6 +6,6 @@ It refuses what it cannot do as BigQuery does it; docs/embedded.md says what tha
 """
 
 from embedded.server import EmbeddedBigQuery
-from embedded.store import InUseError
+from embedded.store.database import InUseError
 
 __all__ = ["EmbeddedBigQuery", "InUseError"]

@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 
 from embedded.server import EmbeddedBigQuery
-from embedded.store import InUseError
+from embedded.store.database import InUseError
 
 
 def _told(text: str) -> str:

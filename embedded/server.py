@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Self
 
 import uvicorn
 
-from embedded.app import Service, application
-from embedded.store import Store
+from embedded.api.app import Service, application
+from embedded.store.database import Store
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from embedded import faults
+from embedded.jobs import faults
 
 if TYPE_CHECKING:
     from tests.embedded.conftest import Server

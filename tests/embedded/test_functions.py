@@ -10,8 +10,8 @@ import pytest
 import sqlglot
 from google.api_core.exceptions import BadRequest
 
-from embedded.grammar import ALLOWED
-from embedded.pipes import without_pipes
+from embedded.sql.grammar import ALLOWED
+from embedded.sql.pipes import without_pipes
 from tests.embedded.expressions import ANSWERS, ERRORS, REFUSED
 from tests.embedded.test_query import CHANGES, FILTERED, SHAPES, TRUNCATE, WITH_PARAMETER
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedded.fields import from_api
-from embedded.judge import RowJudge, encoded
-from embedded.scalars import Flaw
+from embedded.load.judge import RowJudge, encoded
+from embedded.load.scalars import Flaw
+from embedded.model.fields import from_api
 from jostler.schema import Judge, fields_from_api
 
 if TYPE_CHECKING:

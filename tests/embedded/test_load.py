@@ -18,12 +18,12 @@ from google.api_core.exceptions import BadRequest, Conflict, GoogleAPICallError,
 from google.cloud import bigquery
 from google.cloud.bigquery import LoadJobConfig, SchemaField
 
-from embedded.catalog import find_table
-from embedded.datasets import make_dataset
-from embedded.jobs import Job
-from embedded.load import Loads
-from embedded.names import DatasetRef, JobRef, TableRef
-from embedded.store import Store
+from embedded.jobs.jobs import Job
+from embedded.jobs.load import Loads
+from embedded.model.names import DatasetRef, JobRef, TableRef
+from embedded.store.catalog import find_table
+from embedded.store.database import Store
+from embedded.store.datasets import make_dataset
 
 if TYPE_CHECKING:
     from pathlib import Path

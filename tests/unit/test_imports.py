@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+EMBEDDED = tuple(
+    f"embedded.{name}" for name in ("api", "jobs", "load", "sql", "store", "functions", "model")
+)
 ROOMS = (
     *(f"jostler.{name}" for name in ("cli", "agent", "archive", "producer")),
     *(f"jostler.{name}" for name in ("watchdir", "bundle", "schema", "storage", "web", "format")),
     *(f"loader.{name}" for name in ("cli", "plan", "spark", "bigquery")),
+    *EMBEDDED,
     *("jostler.why", "jostler", "loader", "embedded", "demo"),  # what lies beside the rooms
 )
 
@@ -80,6 +84,11 @@ def wrong(rooms: tuple[str, ...], forbidden: tuple[str, ...]) -> list[str]:
         (("jostler.watchdir", "jostler.bundle", "jostler.schema"), ROOMS[:4]),
         (("jostler.storage", "jostler.web", "jostler.format"), ROOMS[:7]),
         (("jostler.format",), ("jostler.storage",)),
+        (("embedded.jobs",), ("embedded.api",)),
+        (("embedded.load", "embedded.sql"), ("embedded.api", "embedded.jobs")),
+        (("embedded.store", "embedded.functions"), EMBEDDED[:4]),
+        (("embedded.functions",), ("embedded.store",)),
+        (("embedded.model",), EMBEDDED[:6]),
     ],
     ids=lambda names: names[0],
 )
@@ -96,8 +105,8 @@ def test_the_loaders_rooms_do_not_import_its_command_line() -> None:
 
 @pytest.mark.parametrize(
     ("package", "found"),
-    [("jostler.", IMPORTS), ("loader.", AT_RUN_TIME)],
-    ids=["jostler", "loader"],
+    [("jostler.", IMPORTS), ("loader.", AT_RUN_TIME), ("embedded.", IMPORTS)],
+    ids=["jostler", "loader", "embedded"],
 )
 def test_no_two_rooms_import_each_other(package: str, found: dict[str, dict[str, str]]) -> None:
     """Directly or around a corner; what lies beside the rooms is not looked at."""

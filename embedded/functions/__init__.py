@@ -1,0 +1,1 @@
+"""GoogleSQL's functions, operators and types, expressed in DuckDB's SQL or in Python."""

@@ -1,0 +1,1 @@
+"""Jobs: query, load and copy; their states, their log, and faults on request."""

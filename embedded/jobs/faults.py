@@ -1,0 +1,147 @@
+"""Faults on request, for tests of whoever must live with the real service's.
+
+**Invariant:** a fault happens as often as it was asked for and then never again.
+
+It refuses faults that it does not know; without a request to `/_faults` it does nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from embedded.model.errors import STATUS, ApiError, invalid
+from embedded.model.wire import Call, Json, Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+REQUEST_FAULTS = frozenset(
+    {"unavailable_before", "unavailable_after", "rate_limited", "quota_exceeded", "slow"}
+)
+JOB_FAULTS = frozenset({"job_error", "job_slow"})
+KEYS = frozenset({"fault", "times", "method", "path", "job", "seconds", "reason", "message"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A fault to come.
+
+    Args:
+        fault: which one.
+        times: how often it is still to happen.
+        method: regular expression of the requests' method.
+        path: regular expression found in the requests' path.
+        job: regular expression found in the job's id.
+        seconds: how long `slow` and `job_slow` take.
+        reason: BigQuery's reason for `job_error`.
+        message: its sentence.
+    """
+
+    fault: str
+    times: int = 1
+    method: str = ".*"
+    path: str = ""
+    job: str = ""
+    seconds: float = 1.0
+    reason: str = "backendError"
+    message: str = "Error encountered during execution. Retrying may solve the problem."
+
+    def to_api(self) -> Json:
+        """Render for `/_faults`."""
+        return {key: getattr(self, key) for key in sorted(KEYS)}
+
+
+class Faults:
+    """The faults to come, in the order they were asked for."""
+
+    def __init__(self) -> None:
+        self._faults: list[Fault] = []
+        self._lock = threading.Lock()
+
+    def insert(self, call: Call) -> Reply:
+        """Ask for a fault."""
+        given = call.json()
+        unknown = sorted(given.keys() - KEYS)
+        if unknown:
+            raise invalid(f"A fault has no {', '.join(unknown)}")
+        fault = Fault(**given)
+        if fault.fault not in REQUEST_FAULTS | JOB_FAULTS:
+            raise invalid(f"Unknown fault {fault.fault!r}")
+        if fault.reason not in STATUS:
+            raise invalid(f"Unknown reason {fault.reason!r}")
+        with self._lock:
+            self._faults.append(fault)
+        return Reply(fault.to_api())
+
+    def list(self, _call: Call) -> Reply:
+        """Return the faults that have not happened yet."""
+        with self._lock:
+            return Reply({"faults": [fault.to_api() for fault in self._faults]})
+
+    def clear(self, _call: Call) -> Reply:
+        """Forget all faults."""
+        with self._lock:
+            self._faults.clear()
+        return Reply(status=204)
+
+    def answer(self, call: Call, work: Callable[[], Reply]) -> Reply:
+        """Answer a request, with the fault that was asked for it.
+
+        Raises:
+            ApiError: the fault, before or after the work was done.
+        """
+        fault = self._take(
+            lambda fault: (
+                fault.fault in REQUEST_FAULTS
+                and bool(
+                    re.fullmatch(fault.method, call.method) and re.search(fault.path, call.path)
+                )
+            )
+        )
+        if fault is None:
+            return work()
+        if fault.fault == "slow":
+            time.sleep(fault.seconds)
+        if fault.fault == "rate_limited":
+            raise ApiError("rateLimitExceeded", "Exceeded rate limits: too many requests")
+        if fault.fault == "quota_exceeded":
+            raise ApiError("quotaExceeded", "Quota exceeded: too many jobs today")
+        if fault.fault == "unavailable_before":
+            raise ApiError("backendError", "Service is unavailable")
+        reply = work()
+        if fault.fault == "unavailable_after":
+            raise ApiError("backendError", "Service is unavailable; the work was done")
+        return reply
+
+    def hold_job(self, job: str, cancelled: threading.Event) -> None:
+        """Hold a job up, if that was asked for, until it is cancelled."""
+        fault = self._take(lambda fault: _is_for(fault, "job_slow", job))
+        if fault is not None:
+            cancelled.wait(fault.seconds)
+
+    def fail_job(self, job: str) -> None:
+        """Fail a job in the transaction that would end it, if that was asked for.
+
+        Raises:
+            ApiError: it was.
+        """
+        fault = self._take(lambda fault: _is_for(fault, "job_error", job))
+        if fault is not None:
+            raise ApiError(fault.reason, fault.message)
+
+    def _take(self, fits: Callable[[Fault], bool]) -> Fault | None:
+        with self._lock:
+            for place, fault in enumerate(self._faults):
+                if fits(fault):
+                    rest = [replace(fault, times=fault.times - 1)] if fault.times > 1 else []
+                    self._faults[place : place + 1] = rest
+                    return fault
+        return None
+
+
+def _is_for(fault: Fault, kind: str, job: str) -> bool:
+    return fault.fault == kind and bool(re.search(fault.job, job))

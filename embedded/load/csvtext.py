@@ -1,0 +1,142 @@
+"""CSV into rows of text, by the options of a load job.
+
+**Invariant:** a row is the list of its values in the file's order; None is NULL.
+
+It refuses no value: types are the judge's.  It says which row is malformed and goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from embedded.load.scalars import Flaw
+from embedded.model.errors import invalid, unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from embedded.model.wire import Json
+
+    Values = list[str | None]
+
+DELIMITERS = (",", "|", "\t")  # what schema detection tells apart
+NAMED = {"\\t": "\t", "tab": "\t", "": ","}
+BOM = b"\xef\xbb\xbf"
+MAX_ROW_BYTES = 100 * 2**20  # "CSV row size", quotas of load jobs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """The CSV options of a load job.
+
+    Args:
+        delimiter: fieldDelimiter, or "" where the job gives none.
+        quote: the quotation mark, or "" for none.
+        null: nullMarker.
+        skip: skipLeadingRows; None where the job gives none.
+        newlines: allowQuotedNewlines.
+        jagged: allowJaggedRows.
+        extra: ignoreUnknownValues: values beyond the last column are dropped.
+    """
+
+    delimiter: str
+    quote: str
+    null: str
+    skip: int | None
+    newlines: bool
+    jagged: bool
+    extra: bool
+
+    def rows(self, lines: Iterable[bytes]) -> Iterator[tuple[int, Values | Flaw]]:
+        """Yield each row's position in the file and its values, or what is wrong with it."""
+        for position, text in self._records(lines):
+            try:
+                values = self._split(text)
+            except Flaw as flaw:
+                yield position, flaw
+            else:
+                yield position, values
+
+    def _records(self, lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+        """Yield rows as text: a line, or several if a quoted value holds line ends."""
+        position = start = 0
+        held: list[str] = []
+        is_open = False
+        size = 0
+        for number, line in enumerate(lines):
+            text = (line.removeprefix(BOM) if not number else line).decode("utf-8", "replace")
+            if not held:
+                start = position
+            position += len(line)
+            size += len(line)
+            held.append(text)
+            if self.quote and text.count(self.quote) % 2:
+                is_open = not is_open
+            if is_open and self.newlines and size <= MAX_ROW_BYTES:
+                continue
+            record = "".join(held).rstrip("\r\n")
+            held, is_open, size = [], False, 0
+            if record:
+                yield start, record
+        if held:
+            yield start, "".join(held)
+
+    def _split(self, text: str) -> Values:
+        delimiter, quote = self.delimiter or ",", self.quote
+        values: Values = []
+        place = 0
+        while True:
+            if quote and text.startswith(quote, place):
+                value, place = self._quoted(text, place + 1)
+                if place < len(text) and not text.startswith(delimiter, place):
+                    raise Flaw(f"Data between close quote character ({quote}) and field separator.")
+                values.append(value)
+            else:
+                end = text.find(delimiter, place)
+                end = len(text) if end < 0 else end
+                bare = text[place:end]
+                values.append(None if bare == self.null else bare)
+                place = end
+            if place >= len(text):
+                return values
+            place += len(delimiter)
+
+    def _quoted(self, text: str, place: int) -> tuple[str, int]:
+        """Return a quoted value and the place after its closing mark; two marks are one."""
+        parts: list[str] = []
+        while True:
+            end = text.find(self.quote, place)
+            if end < 0:
+                raise Flaw(f"Missing close quote character ({self.quote}).")
+            parts.append(text[place:end])
+            if not text.startswith(self.quote, end + 1):
+                return "".join(parts), end + 1
+            parts.append(self.quote)
+            place = end + 2
+
+
+def dialect(load: Json) -> Dialect:
+    """Read the CSV options of a load job.
+
+    Raises:
+        ApiError: one of them is none.
+    """
+    given = str(load.get("fieldDelimiter") or "")
+    delimiter = NAMED.get(given, given)
+    quote = load.get("quote")
+    quote = '"' if quote is None else str(quote)
+    if len(delimiter) > 1:
+        raise unsupported(f"A field delimiter of {len(delimiter)} characters")
+    if len(quote) > 1 or quote == delimiter:
+        raise invalid(f"Invalid value for quote: {quote!r}")
+    skip = load.get("skipLeadingRows")
+    return Dialect(
+        delimiter=delimiter if given else "",
+        quote=quote,
+        null=str(load.get("nullMarker") or ""),
+        skip=None if skip is None else int(skip),
+        newlines=bool(load.get("allowQuotedNewlines")),
+        jagged=bool(load.get("allowJaggedRows")),
+        extra=bool(load.get("ignoreUnknownValues")),
+    )

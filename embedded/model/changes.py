@@ -1,0 +1,94 @@
+"""Which schema may follow which: additions at the end, REQUIRED to NULLABLE, and nothing else.
+
+**Invariant:** every row that fitted the old schema fits the merged one.
+
+It refuses everything else in BigQuery's words ("Modifying table schemas", FACTS.md §2.4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from embedded.model.errors import invalid
+
+if TYPE_CHECKING:
+    from embedded.model.errors import ApiError
+    from embedded.model.fields import Field
+
+Fields = tuple["Field", ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a change of one table's schema may do.
+
+    Args:
+        table: the table's name for messages.
+        add: whether fields may be added; a load needs ALLOW_FIELD_ADDITION.
+        relax: whether REQUIRED may become NULLABLE; a load needs ALLOW_FIELD_RELAXATION.
+        in_order: whether old fields must keep their places; a load matches them by name.
+    """
+
+    table: str
+    add: bool = True
+    relax: bool = True
+    in_order: bool = True
+
+    def merged(self, old: Fields, new: Fields) -> Fields:
+        """Return the schema after the change, old fields first and in their old order.
+
+        Raises:
+            ApiError: the change is not one that BigQuery makes.
+        """
+        return self._merge(old, new, "")
+
+    def _merge(self, old: Fields, new: Fields, path: str) -> Fields:
+        offered = {field.name.lower(): field for field in new}
+        kept = []
+        for field in old:
+            after = offered.pop(field.name.lower(), None)
+            if after is None:
+                raise self._refusal(f"Field {path}{field.name} is missing in new schema")
+            kept.append(self._merge_field(field, after, path + field.name))
+        self._check_places(old, new, path)
+        for field in offered.values():
+            if not self.add:
+                raise self._refusal(f"Cannot add fields (field: {path}{field.name})")
+            if field.mode == "REQUIRED":
+                raise self._refusal(
+                    f"Cannot add required fields to an existing schema. (field: {path}{field.name})"
+                )
+        return (*kept, *offered.values())
+
+    def _check_places(self, old: Fields, new: Fields, path: str) -> None:
+        if not self.in_order:
+            return
+        for before, after in zip(old, new, strict=False):
+            if before.name.lower() != after.name.lower():
+                raise self._refusal(
+                    f"Fields can be added at the end only (field: {path}{after.name}, "
+                    f"expected: {path}{before.name})"
+                )
+
+    def _merge_field(self, old: Field, new: Field, path: str) -> Field:
+        if old.type != new.type:
+            raise self._refusal(f"Field {path} has changed type from {old.type} to {new.type}")
+        relaxed = (old.mode, new.mode) == ("REQUIRED", "NULLABLE")
+        if old.mode != new.mode and not (relaxed and self.relax):
+            raise self._refusal(f"Field {path} has changed mode from {old.mode} to {new.mode}")
+        if (old.max_length, old.precision, old.scale) != (
+            new.max_length,
+            new.precision,
+            new.scale,
+        ):
+            raise self._refusal(f"Field {path} has changed its type parameters")
+        return replace(
+            old,
+            mode=new.mode,
+            description=new.description if self.in_order else old.description or new.description,
+            fields=self._merge(old.fields, new.fields, f"{path}."),
+        )
+
+    def _refusal(self, what: str) -> ApiError:
+        return invalid(f"Provided Schema does not match Table {self.table}. {what}")

@@ -1,0 +1,1 @@
+"""The translation of GoogleSQL statements into DuckDB's SQL, and their execution."""

@@ -1,0 +1,1 @@
+"""The database file: datasets, tables, results, and the rows that a job writes."""
