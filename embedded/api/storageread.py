@@ -22,7 +22,8 @@ from google.cloud.bigquery_storage_v1 import types
 from embedded.model.columns import quoted
 from embedded.model.errors import ApiError, invalid, unsupported
 from embedded.model.names import destination
-from embedded.sql.translate import Context, translate
+from embedded.sql.resolver import Context
+from embedded.sql.translate import translate
 from embedded.store.catalog import find_table
 from embedded.store.results import is_result
 

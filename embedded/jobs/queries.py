@@ -18,9 +18,11 @@ from embedded.model.fields import to_api
 from embedded.model.names import JobRef, dataset_ref, destination
 from embedded.model.wire import Call, Json, Reply
 from embedded.sql.parameters import in_text, parameters_of
+from embedded.sql.parsing import parsed_all
+from embedded.sql.resolver import Context
 from embedded.sql.scripts import Script
 from embedded.sql.statements import execute
-from embedded.sql.translate import Context, parsed_all, translate
+from embedded.sql.translate import translate
 from embedded.store.catalog import find_table
 from embedded.store.datasets import find_dataset
 from embedded.store.landing import Landing

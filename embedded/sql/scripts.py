@@ -16,11 +16,13 @@ from sqlglot import exp
 
 from embedded.model.columns import quoted, stored_type
 from embedded.model.errors import ApiError, invalid, unsupported
-from embedded.sql.definitions import typed_column
-from embedded.sql.translate import Context, Statement, translated
+from embedded.sql.column_definitions import typed_column
+from embedded.sql.translate import Statement, translated
 
 if TYPE_CHECKING:
     import duckdb
+
+    from embedded.sql.resolver import Context
 
 VARIABLE = "_variable_"
 MAX_CALLS = 64  # functions that call functions

@@ -12,16 +12,26 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from embedded.functions.kinds import NUMBERS, Kinds, kind_of, may_be
+from embedded.functions.kinds import NUMBERS, kind_of, may_be
 from embedded.model.errors import ApiError
+from embedded.sql.clauses import CLAUSES
+from embedded.sql.type_checks import (
+    BOOL,
+    FROM_TEXT,
+    NUMERIC,
+    check_common_type,
+    check_ordered,
+    check_type,
+    compare,
+    no_signature,
+    types_text,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 TEXT = frozenset({"STRING", "BYTES"})
 STRING = frozenset({"STRING"})
-NUMERIC = frozenset(NUMBERS)
-BOOL = frozenset({"BOOL"})
 WHOLE = frozenset({"INT64"})
 BITS = frozenset({"INT64", "BYTES"})
 EXACT = frozenset({"INT64", "NUMERIC", "BIGNUMERIC"})
@@ -47,8 +57,6 @@ BOTH = frozenset(_BOTH.split())
 COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }  # fmt: skip
-UNORDERED = ("ARRAY", "STRUCT", "JSON")
-FROM_TEXT = frozenset({"DATE", "TIME", "DATETIME", "TIMESTAMP"})  # what a literal STRING becomes
 DATE_PARTS = frozenset({"HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"})
 # CAST, by the type that is cast from ("Conversion functions: CAST"); STRING goes anywhere but these
 CASTS = {
@@ -66,7 +74,7 @@ CASTS = {
 }
 
 
-def hold(tree: exp.Expr) -> None:
+def check_types(tree: exp.Expr) -> None:
     """Hold every part of an annotated statement to the types that BigQuery takes there.
 
     Raises:
@@ -80,55 +88,9 @@ def hold(tree: exp.Expr) -> None:
             compare(node.this, node.expression, COMPARISONS[type(node)])
         elif isinstance(node, exp.And | exp.Or):
             for side in (node.this, node.expression):
-                _take(side, BOOL, f"operator {name.upper()}", [node.this, node.expression])
+                check_type(side, BOOL, f"operator {name.upper()}", [node.this, node.expression])
         elif type(node) in RULES:
             RULES[type(node)](node)
-
-
-def compare(left: exp.Expr, right: exp.Expr, sign: str) -> None:
-    """Hold two operands of a comparison to types that can be compared.
-
-    Raises:
-        ApiError: they cannot.
-    """
-    both = [may_be(left), may_be(right)]
-    for kinds in both:
-        if kinds and all(kind.startswith("ARRAY") for kind in kinds):
-            raise _signature(f"operator {sign}", [left, right])
-        if kinds == frozenset({"JSON"}):
-            raise _signature(f"operator {sign}", [left, right])
-    if any(kinds == frozenset({"STRUCT"}) for kinds in both):
-        if sign not in {"=", "!="}:
-            raise _signature(f"operator {sign}", [left, right])
-        return
-    if not _meet(left, right):
-        raise _signature(f"operator {sign}", [left, right])
-
-
-def _meet(left: exp.Expr, right: exp.Expr) -> bool:
-    """Say whether two operands may have a type in common."""
-    first, second = _with_coercions(left), _with_coercions(right)
-    return first is None or second is None or not first or not second or bool(first & second)
-
-
-def _with_coercions(node: exp.Expr) -> Kinds:
-    kinds = may_be(node)
-    if kinds is None:
-        return None
-    more = set(kinds)
-    if kinds & NUMERIC:
-        more |= NUMERIC
-    if _is_text(node):
-        more |= FROM_TEXT
-    if kinds & {"DATE", "DATETIME"}:
-        more |= {"DATETIME"}
-    return frozenset(more)
-
-
-def _is_text(node: exp.Expr) -> bool:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return isinstance(node, exp.RawString) or (isinstance(node, exp.Literal) and node.is_string)
 
 
 def _function(node: exp.Expr, name: str, taken: frozenset[str]) -> None:
@@ -142,15 +104,7 @@ def _function(node: exp.Expr, name: str, taken: frozenset[str]) -> None:
             inner = inner.this
         values = inner.expressions if isinstance(inner, exp.Distinct) else [inner]
         for value in values:
-            _take(value, taken, said, args)
-
-
-def _take(
-    value: exp.Expr, taken: frozenset[str], where: str, args: Iterable[exp.Expr | None]
-) -> None:
-    kinds = may_be(value)
-    if kinds and not kinds & taken:
-        raise _signature(where, args)
+            check_type(value, taken, said, args)
 
 
 def _spelt(node: exp.Expr) -> str:
@@ -164,25 +118,11 @@ def _spelt(node: exp.Expr) -> str:
         return f"function {node.key.upper()}"
 
 
-def _signature(where: str, args: Iterable[exp.Expr | None]) -> ApiError:
-    types = ", ".join(_told(arg) for arg in args if arg is not None)
-    return ApiError(
-        "invalidQuery", f"No matching signature for {where} for argument types: {types}"
-    )
-
-
-def _told(node: exp.Expr) -> str:
-    kinds = may_be(node)
-    if kinds is None:
-        return "?"
-    return " or ".join(sorted(kinds)) or "NULL"
-
-
 def _if(node: exp.Expr) -> None:
     if isinstance(node.parent, exp.Case):
         return
-    _take(node.this, BOOL, "function IF", [node.this, node.args["true"]])
-    _alike([node.args["true"], node.args.get("false")], "function IF")
+    check_type(node.this, BOOL, "function IF", [node.this, node.args["true"]])
+    check_common_type([node.args["true"], node.args.get("false")], "function IF")
 
 
 def _coalesce(node: exp.Expr) -> None:
@@ -192,15 +132,15 @@ def _coalesce(node: exp.Expr) -> None:
             "Number of arguments does not match for function IFNULL. "
             "Supported signature: IFNULL(ANY, ANY)",
         )
-    _alike([node.this, *node.expressions], "function COALESCE")
+    check_common_type([node.this, *node.expressions], "function COALESCE")
 
 
 def _nullif(node: exp.Expr) -> None:
-    _alike([node.this, node.expression], "function NULLIF")
+    check_common_type([node.this, node.expression], "function NULLIF")
 
 
 def _array(node: exp.Expr) -> None:
-    _alike(node.expressions, "an array's elements", "Array elements of types")
+    check_common_type(node.expressions, "an array's elements", "Array elements of types")
 
 
 def _between(node: exp.Expr) -> None:
@@ -210,7 +150,7 @@ def _between(node: exp.Expr) -> None:
 
 def _concat(node: exp.Expr) -> None:
     for part in node.expressions:
-        _take(part, TEXT, "function CONCAT", node.expressions)
+        check_type(part, TEXT, "function CONCAT", node.expressions)
 
 
 def _pipes(node: exp.Expr) -> None:
@@ -218,7 +158,7 @@ def _pipes(node: exp.Expr) -> None:
     for side in sides:
         kinds = may_be(side)
         if kinds and not any(kind in TEXT or kind.startswith("ARRAY") for kind in kinds):
-            raise _signature("operator ||", sides)
+            raise no_signature("operator ||", sides)
 
 
 def _arithmetic(node: exp.Expr) -> None:
@@ -227,7 +167,7 @@ def _arithmetic(node: exp.Expr) -> None:
     sign = {"Add": "+", "Sub": "-", "Mul": "*"}[type(node).__name__]
     taken = NUMERIC if sign == "*" else NUMERIC | FROM_TEXT | {"INTERVAL"}
     for side in sides:
-        _take(side, taken | {"INTERVAL"}, f"operator {sign}", sides)
+        check_type(side, taken | {"INTERVAL"}, f"operator {sign}", sides)
 
 
 def _case(node: exp.Expr) -> None:
@@ -235,23 +175,9 @@ def _case(node: exp.Expr) -> None:
         if node.this:
             compare(node.this, branch.this, "=")
         else:
-            _take(branch.this, BOOL, "CASE WHEN", [branch.this])
+            check_type(branch.this, BOOL, "CASE WHEN", [branch.this])
     results = [branch.args["true"] for branch in node.args["ifs"]]
-    _alike([*results, node.args.get("default")], "CASE")
-
-
-def _alike(nodes: Iterable[exp.Expr | None], where: str, said: str = "") -> None:
-    """Hold expressions to a common type."""
-    present = [node for node in nodes if node is not None]
-    for left in present[:1]:
-        for right in present[1:]:
-            kinds = (may_be(left), may_be(right))
-            arrays = [k for k in kinds if k and any(x.startswith("ARRAY") for x in k)]
-            if None not in kinds and not arrays and not _meet(left, right):
-                if said:
-                    types = "{" + ", ".join(map(_told, present)) + "}"
-                    raise ApiError("invalidQuery", f"{said} {types} do not have a common supertype")
-                raise _signature(where, present)
+    check_common_type([*results, node.args.get("default")], "CASE")
 
 
 def _in(node: exp.Expr) -> None:
@@ -264,78 +190,34 @@ def _bracket(node: exp.Expr) -> None:
     if kinds and not any(k.startswith("ARRAY") or k in {"JSON", "STRUCT"} for k in kinds):
         raise ApiError(
             "invalidQuery",
-            f"Element access using [] is not supported on values of type {_told(node.this)}",
+            f"Element access using [] is not supported on values of type {types_text(node.this)}",
         )
 
 
 def _array_length(node: exp.Expr) -> None:
     kinds = may_be(node.this)
     if kinds and not any(k.startswith("ARRAY") for k in kinds):
-        raise _signature("function ARRAY_LENGTH", [node.this])
+        raise no_signature("function ARRAY_LENGTH", [node.this])
 
 
 def _array_to_string(node: exp.Expr) -> None:
     kinds = may_be(node.this)
     if kinds and not kinds & {"ARRAY<STRING>", "ARRAY<BYTES>", "ARRAY<>"}:
-        raise _signature("function ARRAY_TO_STRING", [node.this])
+        raise no_signature("function ARRAY_TO_STRING", [node.this])
 
 
 def _extreme(node: exp.Expr) -> None:
-    _ordered(node.this, f"{node.key.upper()} for argument of type")
-
-
-def _ordered(node: exp.Expr, said: str) -> None:
-    kinds = may_be(node)
-    if kinds and all(kind.startswith(UNORDERED) for kind in kinds):
-        raise ApiError("invalidQuery", f"{said} {_told(node)} is not supported")
+    check_ordered(node.this, f"{node.key.upper()} for argument of type")
 
 
 def _cast(node: exp.Expr) -> None:
     kind = kind_of(node.args["to"])
     kinds = may_be(node.this)
     if kind == "JSON":
-        raise ApiError("invalidQuery", f"Invalid cast from {_told(node.this)} to JSON")
+        raise ApiError("invalidQuery", f"Invalid cast from {types_text(node.this)} to JSON")
     taken = CASTS.get(kind)
     if taken is not None and kinds and not kinds & taken:
-        raise ApiError("invalidQuery", f"Invalid cast from {_told(node.this)} to {kind}")
-
-
-def _select(node: exp.Expr) -> None:
-    if node.args.get("distinct"):
-        for item in node.expressions:
-            _grouped(item, "cannot be used in SELECT DISTINCT")
-
-
-def _group(node: exp.Expr) -> None:
-    for item in node.expressions:
-        _grouped(_output(item), "cannot be used in GROUP BY")
-
-
-def _distinct(node: exp.Expr) -> None:
-    if not isinstance(node.parent, exp.Select):
-        for item in node.expressions:
-            _grouped(item, "cannot be used with DISTINCT")
-
-
-def _set_operation(node: exp.Expr) -> None:
-    if not node.args.get("distinct"):
-        return
-    for side in (node.this, node.expression):
-        for item in side.selects if isinstance(side, exp.Query) else []:
-            _grouped(item, "cannot be used in a set operation with DISTINCT")
-
-
-def _order(node: exp.Expr) -> None:
-    _ordered(_output(node.this), "ORDER BY an expression of type")
-
-
-def _condition(node: exp.Expr) -> None:
-    kinds = may_be(node.this)
-    if kinds and not kinds & BOOL:
-        raise ApiError(
-            "invalidQuery",
-            f"{node.key.upper()} clause should return type BOOL, but returns {_told(node.this)}",
-        )
+        raise ApiError("invalidQuery", f"Invalid cast from {types_text(node.this)} to {kind}")
 
 
 def _date_part(node: exp.Expr) -> None:
@@ -360,28 +242,6 @@ def _instant_part(node: exp.Expr) -> None:
         )
 
 
-def _unnest(node: exp.Expr) -> None:
-    if not isinstance(node.parent, exp.From | exp.Join | exp.In | exp.Table):
-        raise ApiError("invalidQuery", "Unexpected keyword UNNEST")
-
-
-def _output(item: exp.Expr) -> exp.Expr:
-    """Return the output that a number in GROUP BY or ORDER BY names."""
-    select = item.find_ancestor(exp.Select)
-    if isinstance(item, exp.Literal) and item.is_int and select is not None:
-        place = int(item.name) - 1
-        if 0 <= place < len(select.expressions):
-            found: exp.Expr = select.expressions[place]
-            return found
-    return item
-
-
-def _grouped(item: exp.Expr, said: str) -> None:
-    kinds = may_be(item)
-    if kinds and all(kind.startswith(("ARRAY", "JSON")) for kind in kinds):
-        raise ApiError("invalidQuery", f"A column of type {_told(item)} {said}")
-
-
 RULES: dict[type[exp.Expr], Callable[[exp.Expr], None]] = {
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), _arithmetic),
     exp.If: _if,
@@ -398,14 +258,8 @@ RULES: dict[type[exp.Expr], Callable[[exp.Expr], None]] = {
     exp.ArrayToString: _array_to_string,
     **dict.fromkeys((exp.Min, exp.Max, exp.Greatest, exp.Least), _extreme),
     **dict.fromkeys((exp.Cast, exp.TryCast), _cast),
-    exp.Select: _select,
-    exp.Group: _group,
-    exp.Distinct: _distinct,
-    **dict.fromkeys((exp.Union, exp.Except, exp.Intersect), _set_operation),
-    exp.Ordered: _order,
-    **dict.fromkeys((exp.Where, exp.Having, exp.Qualify), _condition),
     **dict.fromkeys((exp.DateAdd, exp.DateSub, exp.DateTrunc), _date_part),
     exp.Extract: _extract,
     **dict.fromkeys((exp.TimestampAdd, exp.TimestampSub), _instant_part),
-    exp.Unnest: _unnest,
+    **CLAUSES,
 }

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from embedded.model.fields import Field
     from embedded.model.wire import Json
-    from embedded.sql.translate import Context, Statement
+    from embedded.sql.resolver import Context
+    from embedded.sql.translate import Statement
     from embedded.store.catalog import Table
 
 
