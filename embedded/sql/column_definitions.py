@@ -33,7 +33,7 @@ def properties_of(tree: exp.Expr) -> list[exp.Expr]:
     return list(found.expressions) if found else []
 
 
-def option(item: exp.Expr, known: dict[str, str]) -> Json:
+def option_of(item: exp.Expr, known: dict[str, str]) -> Json:
     """Read one of OPTIONS(…) as a key of the resource; the value NULL removes the option.
 
     Args:
@@ -77,7 +77,7 @@ def column_definition(item: exp.Expr) -> Json:
             api["mode"] = "REQUIRED"
         elif isinstance(kind, exp.Properties):
             for option in kind.expressions:
-                api |= option(option, {"description": "description"})
+                api |= option_of(option, {"description": "description"})
         else:
             raise unsupported(f"The column constraint {kind.sql('bigquery')[:60]}")
     return api

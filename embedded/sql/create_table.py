@@ -13,7 +13,7 @@ from sqlglot import exp
 from embedded.model import fields as columns_of
 from embedded.model.errors import already_exists, invalid, unsupported
 from embedded.model.names import TableRef, new_table
-from embedded.sql.column_definitions import OPTIONS, column_definition, option, properties_of
+from embedded.sql.column_definitions import OPTIONS, column_definition, option_of, properties_of
 from embedded.sql.resolver import table_of
 from embedded.sql.translate import translated
 from embedded.store.catalog import Table, create_table, drop_table, find_table, table_or_none
@@ -137,7 +137,7 @@ def table_option(cursor: duckdb.DuckDBPyConnection, item: exp.Expr, context: Con
         ApiError: the option is not allowed here, or its value is none for it.
     """
     if not isinstance(item, exp.Property) or item.this.name.lower() != EXPIRATION:
-        return option(item, OPTIONS)
+        return option_of(item, OPTIONS)
     value = item.args["value"]
     if isinstance(value, exp.Null):
         return {"expirationTime": None}

@@ -16,7 +16,7 @@ from embedded.model import fields as columns_of
 from embedded.model.changes import Change
 from embedded.model.errors import already_exists, invalid, not_found, unsupported
 from embedded.model.names import DatasetRef, new_dataset
-from embedded.sql.column_definitions import OPTIONS, column_definition, option, properties_of
+from embedded.sql.column_definitions import OPTIONS, column_definition, option_of, properties_of
 from embedded.sql.create_table import create_table_as_defined, ddl_result, table_option
 from embedded.sql.resolver import dataset_of, table_of
 from embedded.sql.translate import describe
@@ -48,6 +48,7 @@ DATASET_OPTIONS = {
     "labels": "labels",
     "location": "location",
 }
+VIEW_OPTIONS = {key: OPTIONS[key] for key in ("description", "friendly_name", "labels")}
 
 
 def define(cursor: duckdb.DuckDBPyConnection, statement: Statement, context: Context) -> Json:
@@ -86,7 +87,7 @@ def _create_dataset(
         if isinstance(item, exp.LocationProperty):
             given["location"] = item.this.name
         else:
-            given |= option(item, DATASET_OPTIONS)
+            given |= option_of(item, DATASET_OPTIONS)
     make_dataset(cursor, new_dataset(ref.project, ref.dataset), given)
     return {"ddlOperationPerformed": "CREATE", **target}
 
@@ -97,7 +98,7 @@ def _create_view(cursor: duckdb.DuckDBPyConnection, statement: Statement, contex
         raise unsupported("CREATE VIEW with a list of columns")
     given: Json = {}
     for item in properties_of(tree):
-        given |= option(item, {k: OPTIONS[k] for k in ("description", "friendly_name", "labels")})
+        given |= option_of(item, VIEW_OPTIONS)
     query = tree.args["expression"].sql("bigquery")
     ref = table_of(tree.this, context)
     find_dataset(cursor, ref.parent)
