@@ -40,8 +40,8 @@ class Loading:
         self._pool = ThreadPoolExecutor(most, thread_name_prefix="day")
         self._pace = Pace(stop)
         self._changed = threading.Condition()
-        self._unloaded = self._untold = 0
-        self._told: list[Future[Outcome]] = []
+        self._unloaded = self._unrecorded = 0
+        self._outcomes: list[Future[Outcome]] = []
 
     def __enter__(self) -> Self:
         return self
@@ -69,11 +69,11 @@ class Loading:
 
     def count(self) -> int:
         """Count the days that are being loaded or recorded; safe in a signal handler."""
-        return self._untold
+        return self._unrecorded
 
     def outcomes(self) -> list[Outcome]:
         """Wait for the outcomes of all days that were begun, and return them."""
-        return [told.result() for told in self._told]
+        return [outcome.result() for outcome in self._outcomes]
 
     def _run(self, table: str, load: Work) -> None:
         try:
@@ -86,14 +86,14 @@ class Loading:
 
     def _begin(self, load: Work) -> None:
         with self._changed:
-            self._untold += 1
-        told = load()
-        self._told.append(told)
-        told.add_done_callback(self._is_told)
+            self._unrecorded += 1
+        outcome = load()
+        self._outcomes.append(outcome)
+        outcome.add_done_callback(self._recorded)
 
-    def _is_told(self, _: object) -> None:
+    def _recorded(self, _: object) -> None:
         with self._changed:
-            self._untold -= 1
+            self._unrecorded -= 1
 
 
 class Pace:

@@ -28,14 +28,14 @@ from loader.bigquery.partition_load import PartitionLoader, job_id
 from loader.bigquery.record import STARTED, Outcome, Run
 from loader.bigquery.warehouse import Warehouse
 from loader.bucket import open_bucket, split_url
-from loader.cli.console import Course
+from loader.cli.console import Progress
 from loader.errors import BucketError
 from loader.loading import Loading
 from loader.plan.due import UNKNOWN, Refusal, Status, TableDay, waves
 from loader.planner import Planner
 from loader.spark.session import session
 from loader.spark.wave import StagingPaths, Verified, Wave
-from loader.staging import sweep
+from loader.staging import remove_stale
 from loader.stopping import Stopping
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Loader:
         self._verify = verify
         self.stopping = Stopping(console)
         self.not_begun: list[TableDay] = []
-        self._course = Course(days=0, size_bytes=0)
+        self._progress = Progress(days=0, size_bytes=0)
         self._warehouse = Warehouse(options.project, options.location, options.patience_s)
         self.run_id = f"{datetime.now(UTC).strftime(STARTED)}-{secrets.token_hex(3)}"
         self._run = Run(
@@ -134,7 +134,7 @@ class Loader:
                     why = "another loader was at it, and the run ended before it was listed again"
                 outcomes[key] = replace(outcome, status=Status.FAILED, why=why)
         self._finish_first_loads(ready, outcomes)
-        self._sweep_staging()
+        self._clean_staging()
         return list(outcomes.values())
 
     def compare(self) -> Reconciliation:
@@ -188,7 +188,7 @@ class Loader:
         """Verify and load days wave by wave; one wave is loaded while the next is verified."""
         options = self._options
         verify = self._verify or self._by_spark(stack)
-        self._course = Course(days=len(due), size_bytes=sum(day.size_bytes for day in due))
+        self._progress = Progress(days=len(due), size_bytes=sum(day.size_bytes for day in due))
         with Loading(options.parallel_days, self.stopping.requested) as loading:
             self.stopping.loading = loading.count
             for days in waves(
@@ -257,7 +257,7 @@ class Loader:
         total = sum(day.size_bytes for day in days)
         try:
             counted = spark.sparkContext.accumulator(0)
-            with self._console.progress(spark, self._course, (len(days), total), counted):
+            with self._console.progress(spark, self._progress, (len(days), total), counted):
                 engine.run(
                     spark,
                     wave,
@@ -278,11 +278,12 @@ class Loader:
         ready = self.planner.ready[str(day.table.name)]
         return job_id(day, ready, day.attempt + 1)
 
-    def _sweep_staging(self) -> None:
+    def _clean_staging(self) -> None:
         """Remove what killed runs left in staging; report failures, which fail no day."""
         url, prefix = split_url(self._options.staging)
         try:
-            removed, failed = sweep(open_bucket(url, self._options.patience_s), prefix, time.time())
+            bucket = open_bucket(url, self._options.patience_s)
+            removed, failed = remove_stale(bucket, prefix, time.time())
         except BucketError as exc:
             if not url.startswith("file:"):  # a missing directory is normal: nothing was staged
                 self._console.event("staging.not_removed", "warning", object=url, error=str(exc))

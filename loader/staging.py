@@ -25,7 +25,7 @@ THREADS = 8
 _STAGED_RE = re.compile(r"[^/]+\.[^/]+/[0-9]{8}/([0-9]{8}t[0-9]{6})-[0-9a-f]{6}/[^/]+", re.ASCII)
 
 
-def sweep(bucket: Bucket, prefix: str, now_s: float) -> tuple[int, list[tuple[str, str]]]:
+def remove_stale(bucket: Bucket, prefix: str, now_s: float) -> tuple[int, list[tuple[str, str]]]:
     """Remove the stale objects.
 
     Args:
@@ -48,7 +48,7 @@ def sweep(bucket: Bucket, prefix: str, now_s: float) -> tuple[int, list[tuple[st
             return name, str(exc)
         return None
 
-    with ThreadPoolExecutor(THREADS, thread_name_prefix="sweep") as pool:
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="staging") as pool:
         failed = [problem for problem in pool.map(remove, names) if problem]
     return len(names) - len(failed), failed
 

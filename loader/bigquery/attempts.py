@@ -93,7 +93,7 @@ def load(
     fingerprint: str,
     attempt: int,
     *,
-    still_so: Callable[[], bool],
+    is_unchanged: Callable[[], bool],
     pause: Callable[[int], None],
 ) -> Ended:
     """Load a day, in up to three attempts if BigQuery recommends a retry.
@@ -102,7 +102,7 @@ def load(
         jobs: the day's load jobs.
         fingerprint: the fingerprint of what is to be loaded.
         attempt: the last number known to be used when the bucket was listed; its job had ended.
-        still_so: lists the day again and returns whether it still has this fingerprint.
+        is_unchanged: lists the day again; returns whether it still has this fingerprint.
         pause: waits before a retry; its argument is 1, 2, …
 
     Raises:
@@ -115,7 +115,7 @@ def load(
         if not ours:
             attempt, job = _newest(jobs, attempt, job)
             if job.labels.get(LABEL) != fingerprint:
-                if not still_so():
+                if not is_unchanged():
                     return Ended(attempt=attempt, job=None, failed=failed, overtaken=True)
                 if why := jobs.lost(job):
                     return Ended(attempt=attempt, job=None, failed=failed, lost=why)

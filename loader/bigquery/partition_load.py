@@ -21,7 +21,7 @@ from loader.bigquery.batches import URIS_MAX
 from loader.bigquery.record import DayReport, Outcome, Run
 from loader.bucket import open_bucket, split_url
 from loader.errors import BucketError, MissingError, WarehouseError
-from loader.plan.due import Status, told_of_loss
+from loader.plan.due import Status, loss_message
 from loader.spark.wave import refused_id
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class PartitionLoader:
             jobs,
             day.fingerprint,
             day.attempt,
-            still_so=lambda: self._still(day) == day.fingerprint,
+            is_unchanged=lambda: self._still(day) == day.fingerprint,
             pause=attempts.pause,
         )
         return self._tell_ended(found, report, ended)
@@ -229,14 +229,14 @@ class DayJobs:
     def lost(self, job: Job) -> str:
         """Return which objects are gone from which a job loaded the day.
 
-        It is needed for the jobs of killed runs, of which the ledger knows nothing.
+        It is needed for the jobs of killed runs, which have no row in the ledger.
         """
         if job.reason or self.run.accept_deletions:
             return ""
         there = {_base(bundle.name) for bundle in self.found.day.bundles}
         loaded = [_base(uri) for uri in self._listed(job)]
         gone = [name for name in loaded if name not in there and name[_COPY:] not in there]
-        return told_of_loss(len(gone), len(loaded)) if gone else ""
+        return loss_message(len(gone), len(loaded)) if gone else ""
 
     def _listed(self, job: Job) -> Sequence[str]:
         """Return the URIs that a job loaded; a manifest's lines, if it still exists."""

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 TICK_S = 0.5
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
-_NOT_BAD = {"info": "", "warning": "warning: ", "error": "error: "}
+_PREFIXES = {"info": "", "warning": "warning: ", "error": "error: "}
 
 
 @dataclass(slots=True, kw_only=True)
-class Course:
+class Progress:
     """The progress of verifying the days of a run.
 
     Attributes:
@@ -75,7 +75,7 @@ class Console:
         if self._live and level == "debug":
             return
         if self._live:
-            self._write(f"\r\x1b[K{_NOT_BAD[level]}{_plain(sentence(event, facts))}\n")
+            self._write(f"\r\x1b[K{_PREFIXES[level]}{_plain(sentence(event, facts))}\n")
         else:
             line = {"time": now, "level": level, "event": event, "logger": "loader", **facts}
             self._write(json.dumps(line, default=str) + "\n")
@@ -108,28 +108,32 @@ class Console:
 
     @contextmanager
     def progress(
-        self, spark: SparkSession, course: Course, wave: tuple[int, int], counted: Accumulator[int]
+        self,
+        spark: SparkSession,
+        progress: Progress,
+        wave: tuple[int, int],
+        counted: Accumulator[int],
     ) -> Iterator[None]:
         """Show the run's progress on a terminal while Spark works on a wave.
 
         Args:
             spark: the session.
-            course: the run's progress; the wave is added to it at the end, unless it fails.
+            progress: the run's progress; the wave is added to it at the end, unless it fails.
             wave: the number of the wave's days, and the size of their objects.
             counted: returns how many rows of the wave are verified so far.
         """
-        with self._following(spark, course, wave[1], counted) if self._live else nullcontext():
+        with self._following(spark, progress, wave[1], counted) if self._live else nullcontext():
             yield
-        course.done_days += wave[0]
-        course.done_bytes += wave[1]
-        course.done_rows += counted.value
+        progress.done_days += wave[0]
+        progress.done_bytes += wave[1]
+        progress.done_rows += counted.value
 
     @contextmanager
     def _following(
-        self, spark: SparkSession, course: Course, size_bytes: int, counted: Accumulator[int]
+        self, spark: SparkSession, progress: Progress, size_bytes: int, counted: Accumulator[int]
     ) -> Iterator[None]:
         stop = threading.Event()
-        arguments = (spark, course, size_bytes, counted, stop)
+        arguments = (spark, progress, size_bytes, counted, stop)
         thread = threading.Thread(target=self._follow, args=arguments, name="progress")
         thread.start()
         try:
@@ -142,7 +146,7 @@ class Console:
     def _follow(
         self,
         spark: SparkSession,
-        course: Course,
+        progress: Progress,
         size_bytes: int,
         counted: Accumulator[int],
         stop: threading.Event,
@@ -156,7 +160,7 @@ class Console:
             stage = None if first is None else tracker.getStageInfo(first)
             if stage:
                 done = size_bytes * stage.numCompletedTasks / stage.numTasks
-                self._write("\r\x1b[K" + course.line(done, counted.value, time.monotonic()))
+                self._write("\r\x1b[K" + progress.line(done, counted.value, time.monotonic()))
 
 
 def sentence(event: str, facts: Mapping[str, object]) -> str:

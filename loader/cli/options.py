@@ -1,6 +1,6 @@
-"""What the operator asked for: arguments and environment become one frozen value.
+"""Parse arguments and environment into one frozen value, `Options`.
 
-**Invariant:** all mistakes are found before anything is touched, and are told at once.
+**Invariant:** all mistakes are found before anything is touched, and are reported together.
 
 Pure: argv, environment and today are arguments.
 """
@@ -99,7 +99,7 @@ HELP: tuple[tuple[str, str, str, str], ...] = (
 
 
 def parser() -> argparse.ArgumentParser:
-    """Describe the options; values are text, `parse` judges them."""
+    """Return the parser of the options; it takes values as text, and `parse` checks them."""
     made = argparse.ArgumentParser(
         prog="jostler-load",
         description="Load bundles of measurement files into BigQuery tables, each row once.",
@@ -150,12 +150,12 @@ def _unknown_variables(environ: Mapping[str, str]) -> list[str]:
 
 
 def variable(option: str) -> str:
-    """Name the environment variable of an option."""
+    """Return the name of an option's environment variable."""
     return PREFIX + option.upper().replace("-", "_")
 
 
 class _Values:
-    """The given texts, and the problems found while they become values."""
+    """Converts the given texts to values, and collects a problem for each that is wrong."""
 
     def __init__(self, given: Mapping[str, Any], environ: Mapping[str, str]) -> None:
         self.problems: list[str] = []
@@ -205,7 +205,7 @@ class _Values:
         )
 
     def _modes(self) -> None:
-        """Refuse switches that say different things: comparing neither plans nor loads."""
+        """Refuse switches that exclude each other: --verify-only neither plans nor loads."""
         for other in ("dry-run", "force"):
             if self._text(other) == self._text("verify-only") == "true":
                 self.problems.append(f"--{other} and --verify-only: only one of them")
@@ -238,7 +238,7 @@ class _Values:
         return tuple(found)
 
     def _period(self) -> str:
-        """Name the days for metrics: the period, or that they were given."""
+        """Return the period as metrics name it; `GIVEN` if --start or --end selects the days."""
         given = self._text("start") or self._text("end")
         return GIVEN if given else self._text("period")
 

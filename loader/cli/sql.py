@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 ANSWERED, FAILED, MISUSED = 0, 1, 2
 _EPILOG = """\
-With BIGQUERY_EMULATOR_HOST=http://127.0.0.1:9050 the embedded BigQuery is asked (see
-docs/embedded.md), otherwise Google's, with the credentials of this machine.
+With BIGQUERY_EMULATOR_HOST=http://127.0.0.1:9050 the statement runs in the embedded BigQuery (see
+docs/embedded.md), otherwise in Google's, with the credentials of this machine.
 Exit status: 0 answered; 1 not answered; 2 wrong use."""
 
 

@@ -145,10 +145,10 @@ def lost(day: TableDay, loaded: Loaded | None) -> Refusal | None:
         gone = len(loaded.objects - {object_digest(bundle) for bundle in day.bundles})
     if gone <= 0:
         return None
-    return Refusal(day=day, status=Status.FAILED, why=told_of_loss(gone, loaded.count))
+    return Refusal(day=day, status=Status.FAILED, why=loss_message(gone, loaded.count))
 
 
-def told_of_loss(gone: int, count: int) -> str:
+def loss_message(gone: int, count: int) -> str:
     """Return the sentence for a day of whose `count` loaded objects `gone` are gone."""
     return (
         f"{gone} of the {count} objects that it was loaded from are gone: to load the day"

@@ -74,7 +74,7 @@ class Model:
             _Submits(self, listed),
             str(listed),
             attempt,
-            still_so=lambda: self.bundles == listed,
+            is_unchanged=lambda: self.bundles == listed,
             pause=lambda _: None,
         )
         self.pause()
@@ -173,8 +173,8 @@ class Jobs:
         return self.gone
 
 
-def loaded(jobs: Jobs, *, attempt: int = 0, still_so: bool = True) -> Ended:
-    return load(jobs, "f", attempt, still_so=lambda: still_so, pause=lambda _: None)
+def loaded(jobs: Jobs, *, attempt: int = 0, is_unchanged: bool = True) -> Ended:
+    return load(jobs, "f", attempt, is_unchanged=lambda: is_unchanged, pause=lambda _: None)
 
 
 def test_a_transient_failure_is_tried_three_times() -> None:
@@ -190,22 +190,22 @@ def test_other_failures_are_not_tried_again() -> None:
     assert jobs.submitted == [1]
 
 
-@pytest.mark.parametrize("still_so", [True, False])
-def test_a_job_of_the_same_fingerprint_is_adopted(still_so: bool) -> None:
-    ended = loaded(Jobs(taken={1: job("old"), 2: job("f")}), still_so=still_so)
+@pytest.mark.parametrize("is_unchanged", [True, False])
+def test_a_job_of_the_same_fingerprint_is_adopted(is_unchanged: bool) -> None:
+    ended = loaded(Jobs(taken={1: job("old"), 2: job("f")}), is_unchanged=is_unchanged)
 
     assert ended.adopted
     assert ended.attempt == 2
 
 
 def test_a_newer_job_of_another_fingerprint_leads_to_a_new_listing() -> None:
-    assert loaded(Jobs(taken={1: job("f"), 2: job("x")}), still_so=False).overtaken
+    assert loaded(Jobs(taken={1: job("f"), 2: job("x")}), is_unchanged=False).overtaken
     jobs = Jobs("", taken={1: job("f"), 2: job("x")})
     assert loaded(jobs).attempt == 3
 
 
 def test_a_job_that_does_not_count_leads_to_a_new_one_without_a_new_listing() -> None:
-    ended = loaded(Jobs("", taken={1: job("f")}, adopts=False), still_so=False)
+    ended = loaded(Jobs("", taken={1: job("f")}, adopts=False), is_unchanged=False)
 
     assert (ended.attempt, ended.adopted, ended.overtaken) == (2, False, False)
 

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from loader.bucket import open_bucket
-from loader.staging import STALE_S, sweep
+from loader.staging import STALE_S, remove_stale
 from tests.loader.plain import load
 from tests.loader.world import row
 
@@ -55,8 +55,8 @@ def test_orphans_in_cloud_storage_are_removed_when_they_are_old_enough(world: Wo
     world.put(ORPHANS[0], b"beside staging")
     bucket = open_bucket(world.url, 20.0)
 
-    assert sweep(bucket, "loader-staging", time.time()) == (0, [])
-    removed, failed = sweep(bucket, "loader-staging", time.time() + STALE_S + 60)
+    assert remove_stale(bucket, "loader-staging", time.time()) == (0, [])
+    removed, failed = remove_stale(bucket, "loader-staging", time.time() + STALE_S + 60)
 
     assert (removed, failed) == (2, [])
     assert world.names() == sorted([ORPHANS[0], *(f"loader-staging/{name}" for name in OTHERS)])

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from loader.cli import console as tell
-from loader.cli.console import Console, Course, bar, sentence
+from loader.cli.console import Console, Progress, bar, sentence
 from tests.loader.world import wait_until
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ def test_progress_says_rows_bytes_and_time_left() -> None:
 
 
 def test_progress_is_of_the_whole_run_and_not_of_a_wave() -> None:
-    course = Course(days=40, size_bytes=8_000_000, began_s=10.0)
-    course.done_days, course.done_bytes, course.done_rows = 16, 3_000_000, 4000
+    progress = Progress(days=40, size_bytes=8_000_000, began_s=10.0)
+    progress.done_days, progress.done_bytes, progress.done_rows = 16, 3_000_000, 4000
 
-    told = course.line(1_000_000, 1000, now_s=14.0)
+    told = progress.line(1_000_000, 1000, now_s=14.0)
 
     assert told == (
         "16 of 40 days [##########..........] 50% 1,250 rows/s, 1.0 MB/s packed, 4 s left"
@@ -99,7 +99,7 @@ def test_progress_goes_on_while_later_stages_run(
     def work() -> None:
         with Console(io.StringIO(), screen).progress(
             spark,
-            Course(days=1, size_bytes=10**6),
+            Progress(days=1, size_bytes=10**6),
             (1, 10**6),
             spark.sparkContext.accumulator(0),
         ):
