@@ -159,7 +159,7 @@ class HealthChecks:
                 level=Level.BAD,
                 since_s=oldest_s + self._oldest_s,
                 text=f"A file has been waiting for {duration(age_s)}",
-                hint="`jostler why` says for what; the log says what cannot be read or grows.",
+                hint="`jostler why NAME` gives the reason; the log names unreadable files.",
                 datatypes=tuple(late),
             )
 
@@ -171,7 +171,8 @@ def _loop(facts: Facts) -> Iterator[Problem]:
             level=Level.BAD,
             since_s=facts.now_s - facts.still_s,
             text=f"The agent's loop has not turned for {duration(facts.still_s)}",
-            hint="A disk that does not answer does this. Kubernetes restarts it; nothing is lost.",
+            hint="The usual cause is a disk that does not answer. Nothing is lost; Kubernetes "
+            "restarts the agent.",
         )
 
 
@@ -183,7 +184,7 @@ def _start(facts: Facts) -> Iterator[Problem]:
             level=Level.BAD if waited_s > PATIENT_S else Level.ATTENTION,
             since_s=facts.started_s,
             text=f"The agent has not begun to take files: it waits for {facts.waits_for}",
-            hint="Files are kept on disk meanwhile, and taken as soon as that is there.",
+            hint="Files wait on disk, and are taken when the wait is over.",
         )
 
 
@@ -199,7 +200,7 @@ def _uploads(facts: Facts) -> Iterator[Problem]:
         level=Level.BAD if age_s > PATIENT_S else Level.ATTENTION,
         since_s=since_s,
         text=f"{text}: {last.text}" if last else text,
-        hint=(last.hint if last else "") or "It is tried again without end; nothing is lost.",
+        hint=(last.hint if last else "") or "The agent tries again without end; nothing is lost.",
         datatypes=tuple(
             dict.fromkeys(
                 one.datatype for one in facts.snapshot.closed if one.name in facts.fared.tries
@@ -216,8 +217,8 @@ def _disk(facts: Facts) -> Iterator[Problem]:
             level=Level.BAD if free < LOWEST_DISK * size else Level.ATTENTION,
             since_s=0.0,
             text=f"The spool's file system has {free * 100 // size} % left, {free:,} bytes",
-            hint="If uploads fail, mend those; else free space. Services cannot write when it is "
-            "full.",
+            hint="If uploads fail, repair them; otherwise free disk space. Services cannot write "
+            "to a full disk.",
         )
 
 
@@ -229,7 +230,7 @@ def _fills(facts: Facts) -> Iterator[Problem]:
             level=Level.BAD if left_s < FILLS_SOON_S else Level.ATTENTION,
             since_s=0.0,
             text=f"The spool's disk is full in {duration(left_s)}, if it fills as in the last hour",
-            hint="If uploads fail, mend those; else find what fills it, and make room.",
+            hint="If uploads fail, repair them; otherwise find what fills the disk.",
         )
 
 
@@ -240,7 +241,7 @@ def _memory(facts: Facts) -> Iterator[Problem]:
             code="memory_full",
             level=Level.ATTENTION,
             since_s=0.0,
-            text="No file is read: bundles on their way fill the memory",
+            text="No file is read, because bundles use all of -memory-max",
             hint="More files arrive than are uploaded: raise -memory-max or -upload-concurrency.",
         )
 
@@ -253,15 +254,17 @@ def _watch(facts: Facts) -> Iterator[Problem]:
             level=Level.ATTENTION,
             since_s=0.0,
             text=f"Files are found by scans, not by events: {now.degraded}",
-            hint="They are taken, only later. Raise fs.inotify limits, or use a local file system.",
+            hint="Files are taken later than with events. Raise the fs.inotify limits, or use a "
+            "local file system.",
         )
     if now and facts.now_s - facts.snapshot.overflow_s < HOUR_S:
         yield Problem(
             code="overflow",
             level=Level.ATTENTION,
             since_s=facts.snapshot.overflow_s,
-            text="The kernel's queue of events ran over within the last hour",
-            hint="A scan found what was dropped. If it recurs, give the agent more CPU.",
+            text="The kernel's event queue overflowed within the last hour",
+            hint="A scan finds the files whose events were dropped. If it recurs, give the agent "
+            "more CPU.",
         )
 
 
@@ -295,7 +298,7 @@ def _rejects(facts: Facts) -> Iterator[Problem]:
         since_s=0.0,
         text=f"{recent.bad:,} of {_files_of(recent.files)} of {worst} ({_percent(recent.of_bad)})"
         f" were rejected in the last hour{for_what}{others}",
-        hint="Tell whoever writes them; reasons stand below and in rejected1.",
+        hint="Tell the owner of the service; the reasons are below and in rejected1.",
         datatypes=tuple(wrong),
     )
 
@@ -312,7 +315,8 @@ def _undeletable(facts: Facts) -> Iterator[Problem]:
             level=Level.BAD,
             since_s=0.0,
             text=f"Files of {now.undeletable_bundles} stored bundles cannot be deleted",
-            hint="Same runAsUser as the service, or umask 002 there and a common fsGroup.",
+            hint="Run agent and service as the same user, or give the service umask 002 and both "
+            "a common group.",
         )
 
 
