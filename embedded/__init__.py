@@ -1,8 +1,8 @@
-"""BigQuery for one machine: the part of its REST API that the loader and a person need, on DuckDB.
+"""BigQuery for one machine: the part of its REST API that the loader and people use, on DuckDB.
 
 **Invariant:** it imports nothing of the agent or the loader, so that each can check the other.
 
-It refuses what it cannot do as BigQuery does it; docs/embedded.md says what that is.
+A request that it cannot answer as BigQuery would gets an error; docs/embedded.md lists these.
 """
 
 from embedded.server import EmbeddedBigQuery

@@ -1,8 +1,8 @@
 """Start the embedded BigQuery from a shell: `python -m embedded --data-dir DIR --port P`.
 
-**Invariant:** the one line on stdout is printed when the server is about to answer.
+**Invariant:** it prints one line to standard output when the server is about to listen.
 
-It refuses a data directory or a port that is in use, with exit code 2.
+If the data directory or the port is in use, it exits with status 2.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from embedded.store.database import InUseError
 
 
 def _told(text: str) -> str:
-    """Return a docstring without the marks of bold type and code."""
+    """Return a docstring without Markdown's marks, as the description of the command line."""
     return text.replace("**", "").replace("`", "")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Serve until SIGTERM; returns the exit code."""
+    """Serve until SIGTERM; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m embedded", description=_told(__doc__))
     parser.add_argument("--data-dir", type=Path, required=True, help="where the data is kept")
     parser.add_argument("--port", type=int, default=9050, help="TCP port, 0 for a free one")

@@ -1,8 +1,7 @@
-"""The embedded BigQuery as a running server, inside of this process.
+"""Run the embedded BigQuery as a server in this process.
 
-**Invariant:** while the context is open, `url` answers; when it is left, everything is on disk.
-
-It refuses a port that is taken and a data directory that another process serves.
+**Invariant:** while the context is active, the server answers at `url`; after it, everything is on
+disk.
 """
 
 from __future__ import annotations
@@ -21,24 +20,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 START_S = 10.0
-GRACE_S = 5  # what open connections get when the server is told to stop
+GRACE_S = 5  # how long open connections may finish their requests when the server stops
 BACKLOG = 128
 
 
 class EmbeddedBigQuery:
-    """A server on loopback; use it as a context, or call `serve` and wait in it.
+    """A server, by default on the loopback address; use it as a context, or call `serve`.
 
     Args:
-        data_dir: where its data is kept; made if it is not there.
-        port: TCP port; 0 takes a free one.
+        data_dir: the directory of the data; created if it does not exist.
+        port: TCP port; 0 for a free one.
         host: address to listen on.
-        storage_port: TCP port of the Storage Read API, 0 for a free one; None leaves it out.
-        storage_certificate: PEM file with key and certificate, for clients that insist on TLS.
+        storage_port: TCP port of the Storage Read API, 0 for a free one; None for no such API.
+        storage_certificate: PEM file with key and certificate, for clients that need TLS.
 
     Raises:
         InUseError: another process serves the directory.
         OSError: the port is taken.
-        ImportError: the Storage Read API is asked for and its packages are not installed.
+        ImportError: `storage_port` is given and the packages of that API are not installed.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""The REST API and the Storage Read API: each request is routed to its resource."""
+"""The REST API and the Storage Read API: routes, resources of datasets and tables, uploads."""

@@ -1,8 +1,8 @@
-"""The REST API as an ASGI application: which path is whose, and errors as replies.
+"""The REST API as an ASGI application: it routes requests to handlers and errors to replies.
 
-**Invariant:** each request is answered once, in BigQuery's form, whatever a handler did.
+**Invariant:** each request gets one reply in BigQuery's form, also if its handler fails.
 
-It refuses paths that the API has and this stand-in has not, with a 404 that names them.
+The reply to an unknown path is a 404 that names the path.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ PROJECT = "/bigquery/v2/projects/{project}"
 DATASET = PROJECT + "/datasets/{dataset}"
 TABLE = DATASET + "/tables/{table}"
 JOB = PROJECT + "/jobs/{job}"
-MAX_BODY = 512 << 20  # of a request that was compressed
+MAX_BODY = 512 << 20  # the largest size of a compressed request after decompression
 UPLOAD = "/upload/bigquery/v2/projects/{project}/jobs"
 
 
 class Service:
-    """Everything behind the API.
+    """The resources and jobs that the API serves.
 
     Args:
-        store: the open database; closed by `close`.
+        store: the open database; `close` closes it.
     """
 
     def __init__(self, store: Store) -> None:
@@ -75,14 +75,14 @@ class Service:
         self.queries = queries
 
     def close(self) -> None:
-        """End the work and write everything into the file."""
+        """Wait for running jobs, and close the database."""
         self._jobs.close()
         self._store.close()
 
     def storage_read(
         self, address: tuple[str, int | None], certificate: Path | None
     ) -> StorageRead | None:
-        """Return the Storage Read API, not yet started; None if the address has no port."""
+        """Return the Storage Read API, not started yet; None if the address has no port."""
         host, port = address
         if port is None:
             return None
@@ -91,7 +91,7 @@ class Service:
         return StorageRead(self._store, self._results, (host, port), certificate)
 
     def routes(self) -> list[tuple[str, str, Handler]]:
-        """Return method, path and handler of all that is served."""
+        """Return method, path and handler of each route."""
         datasets, tables, jobs = self.datasets, self.tables, self._jobs
         return [
             ("POST", DATASET.removesuffix("/{dataset}"), datasets.insert),
@@ -124,7 +124,7 @@ class Service:
 
 
 def application(service: Service) -> Starlette:
-    """Return the application that serves `service`."""
+    """Return the ASGI application that serves `service`."""
     routes = [
         Route(path, _endpoint(service, handler), methods=[method])
         for method, path, handler in service.routes()
@@ -152,7 +152,7 @@ def _endpoint(service: Service, handler: Handler) -> Callable[[Request], Awaitab
 
 
 def _unpacked(service: Service, handler: Handler, call: Call) -> Response:
-    """Undo `Content-Encoding: gzip` of a request, which Java's clients send."""
+    """Decompress a request with `Content-Encoding: gzip`, as Java's client sends it; handle it."""
     if call.headers.get("content-encoding", "identity") == "identity":
         return _answered(service, handler, call)
     try:

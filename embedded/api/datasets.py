@@ -2,7 +2,7 @@
 
 **Invariant:** a request with a stale `If-Match` changes nothing.
 
-Keys of a dataset that are not kept here are refused.
+A property that is not supported is an error.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ GIVEN_BY_SERVER = frozenset(
 
 
 def check_etag(call: Call, body: Json) -> None:
-    """Hold the caller to the `If-Match` that it sent.
+    """Check that a resource still has the etag in the request's `If-Match` header.
 
     Raises:
-        ApiError: the resource is no longer the one that the caller read.
+        ApiError: the resource has changed since the client read it.
     """
     wanted = call.headers.get("if-match", "*")
     if wanted not in {"*", body["etag"]}:
@@ -41,7 +41,7 @@ def check_etag(call: Call, body: Json) -> None:
 
 
 def patched(body: Json, change: Json) -> Json:
-    """Merge a change into a resource: a null removes a key, an object merges if it is labels."""
+    """Return a resource after a PATCH: null removes a property, and labels are merged."""
     after = dict(body)
     for key, value in change.items():
         if value is None:
@@ -61,7 +61,7 @@ class Datasets:
         self._store = store
 
     def insert(self, call: Call) -> Reply:
-        """Make a dataset."""
+        """Create a dataset."""
         given = call.json()
         api = given.get("datasetReference") or {}
         ref = new_dataset(call.names["project"], str(api.get("datasetId") or ""))
@@ -87,7 +87,7 @@ class Datasets:
         return Reply({"kind": "bigquery#datasetList", "datasets": brief, **more})
 
     def patch(self, call: Call) -> Reply:
-        """Change what the call names, keep the rest; PUT replaces everything settable."""
+        """Change the given properties; PUT also removes those that are not given."""
         change = call.json()
         _check_keys(change)
         ref = _ref(call)
@@ -103,7 +103,7 @@ class Datasets:
             return Reply(store_dataset(Resources(cursor, "dataset"), ref, patched(body, change)))
 
     def delete(self, call: Call) -> Reply:
-        """Drop a dataset."""
+        """Delete a dataset."""
         ref = _ref(call)
         with self._store.writing() as cursor:
             drop_dataset(cursor, ref, contents=call.flag("deleteContents"))

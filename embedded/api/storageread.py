@@ -1,9 +1,9 @@
 """The Storage Read API over gRPC: read sessions of a table or a query's result, in Arrow.
 
-**Invariant:** the streams of a session together hold each row once, as of the session's creation.
+**Invariant:** the streams of a session together have each row once, as of the session's creation.
 
-It refuses Avro, snapshots of the past, partitions and views, by name.
-It needs grpcio, pyarrow and google-cloud-bigquery-storage; only who asks for it imports it.
+Avro, snapshots, partitions and views are not supported.  This module is imported only if a port is
+given, because it needs grpcio, pyarrow and google-cloud-bigquery-storage.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from embedded.store.results import Results
 
 SERVICE = "google.cloud.bigquery.storage.v1.BigQueryRead"
-KEPT = 20  # sessions; each holds its rows in memory
-BATCH = 10_000  # rows of a message
+KEPT = 20  # the maximum number of sessions; each keeps its rows in memory
+BATCH = 10_000  # the maximum number of rows in a message
 MAX_STREAMS = 2
 MAX_MESSAGE = 1 << 30
 THREADS = 8
@@ -66,9 +66,9 @@ class StorageRead:
 
     Args:
         store: the open database.
-        results: the kept results of queries.
-        address: host and port; port 0 takes a free one.
-        certificate: a PEM file with key and certificate for TLS, or None for plain text.
+        results: the results of queries.
+        address: host and port; 0 for a free port.
+        certificate: a PEM file with key and certificate, for TLS; None for plain text.
 
     Raises:
         OSError: the port is taken.
@@ -98,11 +98,11 @@ class StorageRead:
             raise OSError(f"cannot listen on {where} for the Storage Read API") from exc
 
     def start(self) -> None:
-        """Answer from now on."""
+        """Start to serve requests."""
         self._server.start()
 
     def stop(self) -> None:
-        """End what is under way."""
+        """Cancel running requests and stop."""
         self._server.stop(grace=1).wait()
 
     def _handlers(self) -> grpc.GenericRpcHandler:
@@ -118,7 +118,7 @@ class StorageRead:
                 self._read, types.ReadRowsRequest.deserialize, types.ReadRowsResponse.serialize
             ),
             "SplitReadStream": one(
-                # An answer without streams says that the stream cannot be split.
+                # A reply without streams means that the stream cannot be split ("SplitReadStream").
                 lambda _request, _context: types.SplitReadStreamResponse(),
                 types.SplitReadStreamRequest.deserialize,
                 types.SplitReadStreamResponse.serialize,
@@ -129,7 +129,7 @@ class StorageRead:
         )
 
     def _create(self, request: types.CreateReadSessionRequest) -> types.ReadSession:
-        """Take the rows as they are now and cut them into streams."""
+        """Read the current rows and divide them into streams."""
         asked = request.read_session
         if asked.data_format != types.DataFormat.ARROW:
             raise unsupported("A read session in another format than ARROW")
@@ -172,7 +172,7 @@ class StorageRead:
                 source, fields = _source(cursor, project, dataset, name, condition)
         known = {field.name.lower(): field for field in fields}
         unknown = [name for name in names if name.lower() not in known]
-        if unknown:  # the path of a record's field is unknown here, too
+        if unknown:  # a path into a record (a.b) is not supported either
             raise invalid(f"No such field: {', '.join(unknown)}")
         wanted = [known[name.lower()] for name in names] or list(fields)
         chosen = ", ".join(quoted(field.name) for field in wanted)
@@ -201,7 +201,7 @@ class StorageRead:
 def _source(
     cursor: duckdb.DuckDBPyConnection, project: str, dataset: str, name: str, condition: str
 ) -> tuple[str, tuple[Field, ...]]:
-    """Return a table as a DuckDB FROM item, and its columns."""
+    """Return the DuckDB FROM item of a table, and the table's columns."""
     ref, day = destination({"datasetId": dataset, "tableId": name}, project)
     table = find_table(cursor, ref)
     if table.view_sql:
@@ -225,7 +225,7 @@ def _column(field: Field) -> pa.Field:
 def _answering(
     handler: Callable[[types.CreateReadSessionRequest], types.ReadSession],
 ) -> Callable[[types.CreateReadSessionRequest, grpc.ServicerContext], types.ReadSession]:
-    """Tell a refusal in gRPC's way."""
+    """Convert an ApiError to the status of a gRPC call."""
 
     def answer(
         request: types.CreateReadSessionRequest, context: grpc.ServicerContext

@@ -1,8 +1,8 @@
-"""Rows over REST: read a page of a table or of a result, insert a few.
+"""Rows over REST: read a page of a table or of a result, insert rows.
 
-**Invariant:** pages of an unchanged table together hold each row once.
+**Invariant:** the pages of an unchanged table together have each row once.
 
-It refuses rows that a load job would refuse; `insertAll` takes all of its rows or none.
+`insertAll` refuses rows that a load job would refuse, and inserts all rows of a request or none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class TableData:
-    """The rows of tables."""
+    """The `tabledata` collection."""
 
     def __init__(self, store: Store, results: Results) -> None:
         self._store = store
@@ -41,7 +41,7 @@ class TableData:
     def list(self, call: Call) -> Reply:
         """Return a page of rows."""
         with self._store.reading() as cursor:
-            cursor.begin()  # count and page are of one moment
+            cursor.begin()  # count and page come from one transaction
             source, fields = self._source(cursor, call)
             fields = _selected(fields, call.query.get("selectedFields", ""))
             found = cursor.execute(f"SELECT count(*) FROM {source}").fetchone()  # noqa: S608
@@ -71,7 +71,7 @@ class TableData:
         return f"{table.storage} WHERE CAST({column} AS DATE) = DATE {literal(day)}", table.fields
 
     def insert_all(self, call: Call) -> Reply:
-        """Insert rows at once; visible to the next query."""
+        """Insert rows; the next query sees them."""
         given = call.json()
         for key in ("templateSuffix", "skipInvalidRows"):
             if given.get(key):

@@ -1,8 +1,9 @@
-"""Tables and views over REST: made, listed, described anew, dropped.
+"""The `tables` collection of the REST API: insert, get, list, patch, update, delete.
 
-**Invariant:** a schema only ever grows (`changes`), and a stale `If-Match` changes nothing.
+**Invariant:** a schema changes only as `changes` allows, and a request with a stale `If-Match`
+changes nothing.
 
-It refuses properties that it cannot keep, by name.
+A property that is not supported is an error.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ class Tables:
     """The `tables` collection.
 
     Args:
-        store: where they are.
-        results: the tables that queries leave behind.
-        describe: returns the columns of a view's SQL; the arguments are a transaction, the SQL
-            and the project that unqualified names belong to.
+        store: the database.
+        results: the results of queries, which clients read as tables.
+        describe: returns the columns of a view; its arguments are a transaction, the view's SQL,
+            and the project of names without one.
     """
 
     def __init__(self, store: Store, results: Results, describe: Describe) -> None:
@@ -60,7 +61,7 @@ class Tables:
         self._describe = describe
 
     def insert(self, call: Call) -> Reply:
-        """Make a table or a view."""
+        """Create a table or view."""
         given = call.json()
         parent = DatasetRef(call.names["project"], call.names["dataset"])
         ref = new_table(parent, str((given.get("tableReference") or {}).get("tableId") or ""))
@@ -72,7 +73,7 @@ class Tables:
             )
 
     def get(self, call: Call) -> Reply:
-        """Return one table with the number of its rows."""
+        """Return a table with its number of rows."""
         if is_result(call.names["dataset"], call.names["table"]):
             return Reply(self._results.table(call.names["table"]))
         with self._store.reading() as cursor:
@@ -95,7 +96,7 @@ class Tables:
         return Reply({"kind": "bigquery#tableList", "tables": brief, **total, **more})
 
     def patch(self, call: Call) -> Reply:
-        """Change what the call names, keep the rest; PUT replaces everything settable."""
+        """Change the given properties; PUT also removes those that are not given."""
         change = call.json()
         _check_keys(change)
         with self._store.writing() as cursor:
@@ -118,17 +119,17 @@ class Tables:
             return Reply(shown(cursor, save_table(cursor, after)))
 
     def delete(self, call: Call) -> Reply:
-        """Drop a table or a view."""
+        """Delete a table or view."""
         with self._store.writing() as cursor:
             drop_table(cursor, find_table(cursor, table_ref(call)))
         return Reply(status=204)
 
     def _with_view(self, cursor: duckdb.DuckDBPyConnection, call: Call, given: Json) -> Json:
-        """Add the schema that a view's SQL has; BigQuery freezes it at creation."""
+        """Add the columns of a view's SQL as its schema, which stays, as in BigQuery."""
         view = given.get("view")
         if view is None:
             return given
-        if view.get("useLegacySql", True):  # the API's own default
+        if view.get("useLegacySql", True):  # the API's default
             raise unsupported("Legacy SQL of a view (set useLegacySql to false)")
         for key in view:
             if key not in {"query", "useLegacySql"} and view[key]:
@@ -145,12 +146,12 @@ class Tables:
 
 
 def table_ref(call: Call) -> TableRef:
-    """Name the table of a call's path."""
+    """Return the table in a request's path."""
     return TableRef(call.names["project"], call.names["dataset"], call.names["table"])
 
 
 def shown(cursor: duckdb.DuckDBPyConnection, table: Table) -> Json:
-    """Render a table for the client."""
+    """Return a table's resource as the client gets it."""
     body = {key: value for key, value in table.body.items() if key != "storage"}
     if not table.view_sql:
         body["numRows"] = str(table.count(cursor))
@@ -164,7 +165,7 @@ def _check_keys(given: Json) -> None:
 
 
 def _check_fixed(table: Table, change: Json) -> None:
-    """Refuse another partitioning; requirePartitionFilter may change, at either of its places."""
+    """Refuse a change of the partitioning, except of requirePartitionFilter in either place."""
     if "timePartitioning" not in change:
         return
     old, new = (

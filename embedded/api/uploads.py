@@ -1,8 +1,9 @@
-"""Load jobs whose bytes come with the request: multipart, or resumable in pieces.
+"""Load jobs with the data in the request: multipart uploads, and resumable uploads in chunks.
 
-**Invariant:** a job is submitted only when all of its bytes are in a file.
+**Invariant:** a job is submitted only after all its data has been written to a file.
 
-It refuses pieces that do not begin where the last one ended, by saying how far it is.
+The reply to a chunk that does not continue the last one has the range received so far.
+Source: "Upload data" of the REST reference.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ class _Session:
 
 
 class Uploads:
-    """Uploads under way.
+    """The unfinished uploads.
 
     Args:
-        jobs: takes the jobs.
-        directory: where the bytes wait.
+        jobs: the jobs, to submit to.
+        directory: the directory for the data.
     """
 
     def __init__(self, jobs: Jobs, directory: Path) -> None:
@@ -48,7 +49,7 @@ class Uploads:
         self._lock = threading.Lock()
 
     def begin(self, call: Call) -> Reply:
-        """Take a whole multipart upload, or open a resumable one."""
+        """Handle a multipart upload, or begin a resumable one."""
         kind = call.query.get("uploadType", "")
         if kind == "multipart":
             job, media = _parts(call)
@@ -66,7 +67,7 @@ class Uploads:
         return Reply(headers={"location": location, "x-guploader-uploadid": name})
 
     def proceed(self, call: Call) -> Reply:
-        """Take a piece of a resumable upload; the last one submits the job."""
+        """Append a chunk to a resumable upload; the last chunk submits the job."""
         name = call.query.get("upload_id", "")
         with self._lock:
             session = self._sessions.get(name)
@@ -97,7 +98,7 @@ class Uploads:
 
 
 def _piece(call: Call) -> tuple[int, int]:
-    """Return where a piece begins and how long the whole is; -1 where it does not say."""
+    """Return the start of a chunk and the total size, in bytes; -1 for what is not given."""
     said = call.headers.get("content-range")
     if said is None:
         return 0, len(call.body)
@@ -109,7 +110,7 @@ def _piece(call: Call) -> tuple[int, int]:
 
 
 def _parts(call: Call) -> tuple[Json, bytes]:
-    """Split a multipart/related body into the job and its bytes (RFC 2046 §5.1)."""
+    """Split a multipart/related body (RFC 2046 §5.1) into the job and its data."""
     found = re.search(r'boundary="?([^";]+)"?', call.headers.get("content-type", ""))
     if found is None:
         raise invalid("A multipart upload without a boundary")

@@ -1,1 +1,1 @@
-"""What all rooms speak of: names, columns, cells, errors, a request and its reply."""
+"""Values that all packages use: names, columns, cells, errors, requests and replies."""

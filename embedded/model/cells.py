@@ -1,8 +1,9 @@
-"""Values as the REST API writes them: everything a string, records as `f` of `v`.
+"""Write values as the REST API does: each scalar as a string, a record as `{"f": [{"v": …}]}`.
 
-**Invariant:** the official client reads back from a cell the value that DuckDB held.
+**Invariant:** the official client reads from a cell the value that DuckDB has.
 
-It refuses nothing: what cannot be written was refused when the query ran.
+Values that cannot be written do not occur here: `results` refuses them when the query runs.
+Source: "TableDataList" and "DataFormatOptions" of the REST reference.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ FETCH_ROWS = 500
 
 
 class Stamps(StrEnum):
-    """How a TIMESTAMP is written (DataFormatOptions)."""
+    """The forms of a TIMESTAMP in a cell ("DataFormatOptions")."""
 
     FLOAT = "FLOAT64"  # seconds, the API's own default
     INT = "INT64"  # microseconds
@@ -41,7 +42,7 @@ class Stamps(StrEnum):
 
 
 def stamps(options: Mapping[str, Any]) -> Stamps:
-    """Read DataFormatOptions."""
+    """Return the form of TIMESTAMPs that a DataFormatOptions object selects."""
     if str(options.get("useInt64Timestamp", "")).lower() == "true":
         return Stamps.INT
     wanted = str(options.get("timestampOutputFormat") or "")
@@ -49,7 +50,7 @@ def stamps(options: Mapping[str, Any]) -> Stamps:
 
 
 def stamps_of(call: Call) -> Stamps:
-    """Read DataFormatOptions of a query string."""
+    """Return the form of TIMESTAMPs that a request's query string selects."""
     prefix = "formatOptions."
     return stamps(
         {k.removeprefix(prefix): v for k, v in call.query.items() if k.startswith(prefix)}
@@ -65,15 +66,15 @@ def read_page(
     limit: int,
     how: Stamps,
 ) -> list[orjson.Fragment]:
-    """Render the rows from `start`, in the order they were written, until a page is full.
+    """Return rows as cells, from row `start` in the order of insertion, until the page is full.
 
     Args:
-        cursor: where to read.
-        source: DuckDB table, with its WHERE if it has one.
-        fields: the columns wanted.
-        start: how many rows come before.
-        limit: how many rows at most.
-        how: how instants are written.
+        cursor: the connection to read with.
+        source: the DuckDB table, and a WHERE clause if needed.
+        fields: the columns to return.
+        start: the number of rows to skip.
+        limit: the maximum number of rows.
+        how: the form of TIMESTAMPs.
     """
     wanted = ", ".join(readable(str, field) for field in fields)
     count = min(limit, PAGE_ROWS)
@@ -128,7 +129,7 @@ def _number(value: object) -> str:
     if isinstance(value, float):
         return _float(value)
     if isinstance(value, Decimal):
-        text = f"{value:f}"  # normalize() would round to the context's 28 digits
+        text = f"{value:f}"  # Decimal.normalize() would round to the context's 28 digits
         return text.rstrip("0").rstrip(".") if "." in text else text
     return str(value)
 

@@ -1,8 +1,8 @@
-"""Which schema may follow which: additions at the end, REQUIRED to NULLABLE, and nothing else.
+"""Decide which changes of a table's schema are allowed: new columns, and REQUIRED to NULLABLE.
 
-**Invariant:** every row that fitted the old schema fits the merged one.
+**Invariant:** every row that fits the old schema fits the merged one.
 
-It refuses everything else in BigQuery's words ("Modifying table schemas", FACTS.md §2.4).
+Any other change is an error with BigQuery's message.  Source: "Modifying table schemas".
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Fields = tuple["Field", ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a change of one table's schema may do.
+    """The changes that an operation may make to a table's schema.
 
     Args:
-        table: the table's name for messages.
+        table: the table's name, for messages.
         add: whether fields may be added; a load needs ALLOW_FIELD_ADDITION.
         relax: whether REQUIRED may become NULLABLE; a load needs ALLOW_FIELD_RELAXATION.
-        in_order: whether old fields must keep their places; a load matches them by name.
+        in_order: whether old fields must keep their positions; a load matches fields by name.
     """
 
     table: str
@@ -39,7 +39,7 @@ class Change:
         """Return the schema after the change, old fields first and in their old order.
 
         Raises:
-            ApiError: the change is not one that BigQuery makes.
+            ApiError: BigQuery does not allow the change.
         """
         return self._merge(old, new, "")
 

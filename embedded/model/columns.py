@@ -1,9 +1,9 @@
-"""Columns in DuckDB's words: a BigQuery type as a DuckDB type, and a result's type back again.
+"""Translate column types from BigQuery to DuckDB, and types of query results back.
 
-**Invariant:** each supported BigQuery type has its own DuckDB type, so that a query's result tells
-which BigQuery type it is without being asked.
+**Invariant:** each supported BigQuery type has a DuckDB type of its own, so the BigQuery type of a
+result's column follows from its DuckDB type.
 
-It refuses result types that BigQuery does not have.
+A DuckDB type without a BigQuery type is an error.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STORED = {
     "DATETIME": "TIMESTAMP",
     "JSON": "JSON",
 }
-# What DuckDB's JSON reader would change or cannot read is staged as text and cast afterwards.
+# DuckDB's JSON reader would change these, or cannot read them: they are staged as text, then cast.
 STAGED = {**STORED, "BYTES": "VARCHAR", "JSON": "VARCHAR"}
 FROM_DUCKDB = {
     "varchar": "STRING",
@@ -42,39 +42,39 @@ FROM_DUCKDB = {
     "timestamp": "DATETIME",
     "date": "DATE",
     "time": "TIME",
-    "null": "INTEGER",  # an untyped NULL is INT64
+    "null": "INTEGER",  # BigQuery gives an untyped NULL the type INT64
     **dict.fromkeys(
         ("tinyint", "smallint", "integer", "bigint", "hugeint"), "INTEGER"
-    ),  # what does not fit INT64 is refused when it is rendered
+    ),  # values beyond INT64 are refused when the result is kept (`results`)
     **dict.fromkeys(("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"), "INTEGER"),
 }
 NUMERIC_SCALE = 9
 
 
 def quoted(name: str) -> str:
-    """Quote an identifier for DuckDB."""
+    """Return a name as a quoted identifier of DuckDB."""
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
 
 
 def literal(text: str) -> str:
-    """Quote a string for DuckDB."""
+    """Return a text as a string literal of DuckDB."""
     escaped = text.replace("'", "''")
     return f"'{escaped}'"
 
 
 def stored_type(field: Field) -> str:
-    """Return the DuckDB type that holds the field."""
+    """Return the DuckDB type in which a table stores a field."""
     return _type(field, STORED)
 
 
 def staged_type(field: Field) -> str:
-    """Return the DuckDB type that a staging file is read with."""
+    """Return the DuckDB type with which a field is read from a staging file."""
     return _type(field, STAGED)
 
 
 def definition(fields: Iterable[Field]) -> str:
-    """Return the column list of a CREATE TABLE; an array that is not given is empty."""
+    """Return the column list for DuckDB's CREATE TABLE; the default of an array is empty."""
     return ", ".join(
         f"{quoted(field.name)} {stored_type(field)}{' DEFAULT []' if field.repeated else ''}"
         for field in fields
@@ -91,14 +91,14 @@ def _type(field: Field, names: dict[str, str]) -> str:
 
 
 def result_field(name: str, kind: Any) -> Field:  # noqa: ANN401 - DuckDBPyType has no public stub
-    """Say which BigQuery column a column of a DuckDB result is.
+    """Return the BigQuery column for a column of a DuckDB result.
 
     Args:
         name: the column's name.
-        kind: its DuckDBPyType.
+        kind: its type (DuckDBPyType).
 
     Raises:
-        ApiError: BigQuery has no such type.
+        ApiError: BigQuery has no type for it.
     """
     if kind.id == "list":
         inner = result_field(name, kind.children[0][1])
@@ -124,7 +124,7 @@ def _scalar(name: str, kind: Any) -> str:  # noqa: ANN401 - as above
 
 
 def readable(select: Callable[[str], str], field: Field) -> str:
-    """Return the DuckDB expression that yields a field without the zone that needs `pytz`."""
+    """Return a DuckDB expression for a field without time zones, which need the package `pytz`."""
     zoneless = {**STORED, "TIMESTAMP": "TIMESTAMP"}
     column = select(quoted(field.name))
     return f"CAST({column} AS {_type(field, zoneless)})" if _has_instant(field) else column

@@ -1,9 +1,9 @@
-"""What the API says no with: an HTTP status, BigQuery's reason and BigQuery's sentence.
+"""Errors of the API: an HTTP status, BigQuery's reason and BigQuery's message.
 
-**Invariant:** an `ApiError` that leaves a handler becomes exactly one error reply, and one that
-ends a job becomes exactly its `errorResult`; both say the same words.
+**Invariant:** an `ApiError` that a handler raises becomes one error reply, and one that ends a job
+becomes the job's `errorResult`, with the same reason and message.
 
-It refuses to guess: a fault of our own is no `ApiError` and is answered as `internalError`.
+Any other exception is a defect of this program; the reply to it has the reason `internalError`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ STATUS = {
 
 
 class ApiError(Exception):
-    """A refusal in BigQuery's words.
+    """An error with BigQuery's reason and message.
 
     Args:
         reason: one of `STATUS`.
-        message: the sentence that the caller sees.
-        location: the object or field at fault, as `errors[].location`.
-        more: further entries of `errors[]`, after the first.
+        message: the message for the client.
+        location: the object or field that is wrong (`errors[].location`).
+        more: the entries of `errors[]` after the first.
     """
 
     def __init__(
@@ -54,18 +54,18 @@ class ApiError(Exception):
 
     @property
     def status(self) -> int:
-        """The HTTP status that goes with the reason."""
+        """The HTTP status of the reason."""
         return STATUS[self.reason]
 
     def proto(self) -> dict[str, str]:
-        """Render as an ErrorProto, which a job's status holds."""
+        """Return the error as an ErrorProto, as in a job's status."""
         proto = {"reason": self.reason, "message": self.message}
         if self.location:
             proto["location"] = self.location
         return proto
 
     def body(self) -> dict[str, Any]:
-        """Render as the body of an error reply."""
+        """Return the body of an error reply."""
         return {
             "error": {
                 "code": self.status,
@@ -77,20 +77,20 @@ class ApiError(Exception):
 
 
 def invalid(message: str) -> ApiError:
-    """A request or a job that can never succeed as it stands."""
+    """Return an error for a request or job that can never succeed."""
     return ApiError("invalid", message)
 
 
 def unsupported(what: str) -> ApiError:
-    """Something that BigQuery has and this stand-in has not; never answered with a guess."""
+    """Return an error for a feature of BigQuery that the embedded one does not have."""
     return ApiError("invalid", f"{what} is not supported by the embedded BigQuery")
 
 
 def not_found(kind: str, name: str) -> ApiError:
-    """A resource that is not there, named as BigQuery names it."""
+    """Return an error for a resource that does not exist; `name` is in BigQuery's form."""
     return ApiError("notFound", f"Not found: {kind} {name}")
 
 
 def already_exists(kind: str, name: str) -> ApiError:
-    """A resource that is there already."""
+    """Return an error for a resource that exists already."""
     return ApiError("duplicate", f"Already Exists: {kind} {name}")

@@ -1,8 +1,8 @@
-"""A table's columns: read from the REST API, checked, compared, and written back.
+"""A table's columns: read them from the REST API's form, check them, and write them back.
 
-**Invariant:** a `Field` is a column that BigQuery would create and that this stand-in can hold.
+**Invariant:** a `Field` is a column that BigQuery would create and that the database can store.
 
-It refuses what it cannot hold by name, when a table is created and not when a row comes.
+A column that cannot be stored is refused when its table is created, before any row.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from embedded.model.errors import invalid, unsupported
 if TYPE_CHECKING:
     from embedded.model.wire import Json
 
-# TableFieldSchema.type: the API answers with the legacy spellings (FACTS.md §1.3).
+# "TableFieldSchema.type" accepts both spellings; replies have the legacy ones, such as INTEGER.
 SPELLINGS = {
     "INT64": "INTEGER",
     "FLOAT64": "FLOAT",
@@ -42,13 +42,13 @@ FORBIDDEN = (
     "_change_sequence_number", "_change_type", "_change_timestamp",
 )  # fmt: skip
 MAX_DESCRIPTION = 1024
-MAX_DEPTH = 15  # nested RECORD levels, "Quotas: tables"; what they hold lies one deeper
-MAX_COLUMNS = 10_000  # nested ones included, "Quotas: tables"
+MAX_DEPTH = 15  # levels of RECORDs ("Quotas: tables"); their columns are one deeper
+MAX_COLUMNS = 10_000  # including nested columns ("Quotas: tables")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One column; numbers are 0 where the schema gives none."""
+    """One column; length, precision and scale are 0 if the schema does not limit them."""
 
     name: str
     type: str
@@ -61,11 +61,11 @@ class Field:
 
     @property
     def repeated(self) -> bool:
-        """Whether each row holds an array of them."""
+        """Whether the column's values are arrays."""
         return self.mode == "REPEATED"
 
     def to_api(self) -> Json:
-        """Render as a TableFieldSchema; its int64 values are strings in REST."""
+        """Return the TableFieldSchema; the REST API writes its int64 values as strings."""
         api: Json = {"name": self.name, "type": self.type, "mode": self.mode}
         if self.description:
             api["description"] = self.description
@@ -82,10 +82,10 @@ class Field:
 
 
 def from_api(schema: Json) -> tuple[Field, ...]:
-    """Read a TableSchema.
+    """Return the columns of a TableSchema.
 
     Raises:
-        ApiError: BigQuery would refuse it, or this stand-in cannot hold it.
+        ApiError: BigQuery would refuse the schema, or a column cannot be stored here.
     """
     fields = _columns(schema.get("fields") or [], "", 0)
     if (number := _number(fields)) > MAX_COLUMNS:
@@ -94,12 +94,12 @@ def from_api(schema: Json) -> tuple[Field, ...]:
 
 
 def _number(fields: tuple[Field, ...]) -> int:
-    """Count columns as BigQuery's quota does: nested ones, and the RECORDs around them."""
+    """Count columns as BigQuery's quota does: RECORDs and the columns in them."""
     return len(fields) + sum(_number(field.fields) for field in fields)
 
 
 def to_api(fields: tuple[Field, ...]) -> Json:
-    """Render as a TableSchema."""
+    """Return columns as a TableSchema."""
     return {"fields": [field.to_api() for field in fields]}
 
 
@@ -164,7 +164,7 @@ def _check_keys(api: Json, where: str) -> None:
 
 
 def _check_parameters(field: Field, where: str) -> None:
-    """Check NUMERIC(P,S) and STRING(L) by the ranges that TableFieldSchema gives."""
+    """Check precision, scale and maximum length against the ranges of "TableFieldSchema"."""
     if field.max_length and field.type not in {"STRING", "BYTES"}:
         raise invalid(f"maxLength is not allowed for field {where} of type {field.type}")
     if not field.precision and not field.scale:

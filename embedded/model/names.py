@@ -1,8 +1,8 @@
-"""Who is meant: datasets, tables, partitions and jobs by their BigQuery names.
+"""References to datasets, tables, partitions and jobs by their BigQuery names.
 
-**Invariant:** each reference parses back from the text it prints.
+**Invariant:** the text of a reference identifies it: equal texts mean the same resource.
 
-It refuses names that BigQuery would refuse, with BigQuery's reason.
+A name that BigQuery would refuse is an error with BigQuery's reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PARTITION_ID = re.compile(r"[0-9]{8}")
 
 @dataclass(frozen=True, slots=True, order=True)
 class DatasetRef:
-    """A dataset; its name is case-sensitive."""
+    """A reference to a dataset; names are case-sensitive."""
 
     project: str
     dataset: str
@@ -35,13 +35,13 @@ class DatasetRef:
         return f"{self.project}:{self.dataset}"
 
     def to_api(self) -> Json:
-        """Render as a DatasetReference."""
+        """Return the reference as a DatasetReference."""
         return {"projectId": self.project, "datasetId": self.dataset}
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class TableRef:
-    """A table or a view; its name is case-sensitive."""
+    """A reference to a table or view; names are case-sensitive."""
 
     project: str
     dataset: str
@@ -52,17 +52,17 @@ class TableRef:
 
     @property
     def parent(self) -> DatasetRef:
-        """The dataset that holds it."""
+        """The dataset of the table."""
         return DatasetRef(self.project, self.dataset)
 
     def to_api(self) -> Json:
-        """Render as a TableReference."""
+        """Return the reference as a TableReference."""
         return {**self.parent.to_api(), "tableId": self.table}
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class JobRef:
-    """A job; its id is unique in a project and location."""
+    """A reference to a job; its id is unique in a project and location."""
 
     project: str
     location: str
@@ -72,15 +72,15 @@ class JobRef:
         return f"{self.project}:{self.location}.{self.job}"
 
     def to_api(self) -> Json:
-        """Render as a JobReference."""
+        """Return the reference as a JobReference."""
         return {"projectId": self.project, "jobId": self.job, "location": self.location}
 
 
 def new_dataset(project: str, dataset: str) -> DatasetRef:
-    """Name a dataset that is to be made.
+    """Return the reference to a new dataset.
 
     Raises:
-        ApiError: the name is none.
+        ApiError: BigQuery does not allow the name.
     """
     if not DATASET_ID.fullmatch(dataset):
         raise invalid(
@@ -91,10 +91,10 @@ def new_dataset(project: str, dataset: str) -> DatasetRef:
 
 
 def new_table(parent: DatasetRef, table: str) -> TableRef:
-    """Name a table that is to be made.
+    """Return the reference to a new table.
 
     Raises:
-        ApiError: the name is none.
+        ApiError: BigQuery does not allow the name.
     """
     legal = all(unicodedata.category(c).startswith(TABLE_CATEGORIES) for c in table)
     if not table or not legal or len(table.encode()) > MAX_ID:
@@ -106,10 +106,10 @@ def new_table(parent: DatasetRef, table: str) -> TableRef:
 
 
 def new_job(project: str, location: str, job: str) -> JobRef:
-    """Name a job that is to be made.
+    """Return the reference to a new job.
 
     Raises:
-        ApiError: the id is none.
+        ApiError: BigQuery does not allow the id.
     """
     if not JOB_ID.fullmatch(job):
         raise invalid(
@@ -120,18 +120,18 @@ def new_job(project: str, location: str, job: str) -> JobRef:
 
 
 def dataset_ref(api: Json, project: str) -> DatasetRef:
-    """Read a DatasetReference; the project may be left out."""
+    """Parse a DatasetReference; without a project, use the given one."""
     return DatasetRef(str(api.get("projectId") or project), str(api.get("datasetId") or ""))
 
 
 def destination(api: Json, project: str) -> tuple[TableRef, str]:
-    """Read a TableReference whose table may end in `$YYYYMMDD`.
+    """Parse a TableReference; the table may have a partition decorator `$YYYYMMDD`.
 
     Returns:
-        the table, and the partition's day as YYYY-MM-DD, or "" for the whole table.
+        The table, and the partition's day as YYYY-MM-DD, or "" for the whole table.
 
     Raises:
-        ApiError: a part is missing, or the decorator is no day.
+        ApiError: a part is missing, or the decorator is not a day.
     """
     parent = dataset_ref(api, project)
     table, dollar, partition = str(api.get("tableId") or "").partition("$")
@@ -142,10 +142,10 @@ def destination(api: Json, project: str) -> tuple[TableRef, str]:
 
 
 def day_of_partition(partition: str) -> str:
-    """Turn a partition id YYYYMMDD into the day YYYY-MM-DD.
+    """Convert a partition id, YYYYMMDD, to a day, YYYY-MM-DD.
 
     Raises:
-        ApiError: it is no day partition.
+        ApiError: it is not the id of a daily partition.
     """
     if not PARTITION_ID.fullmatch(partition):
         raise invalid(

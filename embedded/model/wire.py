@@ -1,8 +1,6 @@
-"""A request and its reply as plain values, so that no resource knows the web framework.
+"""Requests and replies as plain values, so that only `app` depends on the web framework.
 
-**Invariant:** a `Call` is whole: its body has been read, its path variables are decoded.
-
-It refuses bodies that are no JSON object where one is wanted.
+**Invariant:** a `Call` is complete: its body has been read, and its path variables are decoded.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request; header names are lower case."""
+    """A request; the names of its headers are lower-case."""
 
     method: str
     path: str
@@ -33,22 +31,22 @@ class Call:
     body: bytes = b""
 
     def json(self) -> Json:
-        """Return the body's JSON object.
+        """Return the body as a JSON object.
 
         Raises:
-            ApiError: the body is something else.
+            ApiError: the body is not a JSON object.
         """
         return json_object(self.body)
 
     def flag(self, name: str) -> bool:
-        """Return a Boolean of the query string; absent is false."""
+        """Return a Boolean parameter of the query string; false if it is absent."""
         return self.query.get(name, "").lower() in {"true", "1"}
 
     def number(self, name: str, default: int) -> int:
-        """Return a count of the query string.
+        """Return a number, 0 or more, of the query string; `default` if it is absent.
 
         Raises:
-            ApiError: it is no count.
+            ApiError: it is not such a number.
         """
         text = self.query.get(name) or str(default)
         if not text.isdecimal():
@@ -58,7 +56,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer; None is sent as an empty body."""
+    """A reply; a body of None is sent as an empty body."""
 
     payload: Json | None = None
     status: int = 200
@@ -66,10 +64,10 @@ class Reply:
 
 
 def json_object(data: bytes) -> Json:
-    """Parse `data` as one JSON object.
+    """Parse a JSON object.
 
     Raises:
-        ApiError: it is something else.
+        ApiError: the data is not a JSON object.
     """
     try:
         parsed = orjson.loads(data or b"{}")
@@ -81,10 +79,10 @@ def json_object(data: bytes) -> Json:
 
 
 def page(items: list[Json], call: Call, *, default: int = 1000) -> tuple[list[Json], Json]:
-    """Cut one page out of `items`: the page, and the `nextPageToken` if there is more.
+    """Return the page of `items` that a call requests, and the `nextPageToken` if more follow.
 
     Raises:
-        ApiError: the page token is not one of ours.
+        ApiError: the page token is not one that this function made.
     """
     start = call.number("pageToken", 0)
     end = start + (call.number("maxResults", default) or default)

@@ -1,1 +1,1 @@
-"""The database file: datasets, tables, results, and the rows that a job writes."""
+"""The database: datasets, tables, query results, and how a job writes rows into a table."""

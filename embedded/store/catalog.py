@@ -1,9 +1,9 @@
-"""Tables and views as the store knows them: found, made, widened, dropped.
+"""Tables and views in the database: find, create, change and drop them.
 
-**Invariant:** the columns of the DuckDB table are those of the resource's schema, in its order; an
-array is never NULL in it (BigQuery stores no NULL array).
+**Invariant:** a DuckDB table has the columns of its resource's schema, in the same order.  Array
+columns have no NULL, as BigQuery stores a NULL array as an empty one ("Data types: array").
 
-It refuses partitioning other than by day on a column, and properties that it cannot keep.
+Partitioning is only by day on a column; other kinds, and unknown properties, are errors.
 """
 
 from __future__ import annotations
@@ -42,36 +42,36 @@ MAX_CLUSTERING = 4
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table or a view at one moment."""
+    """A table or view as of one transaction."""
 
     ref: TableRef
     body: Json
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """Its columns."""
+        """The columns."""
         return columns_of.from_api(self.body["schema"])
 
     @property
     def view_sql(self) -> str:
-        """The GoogleSQL of a view; "" for a table."""
+        """The GoogleSQL query of a view; "" for a table."""
         return str(self.body.get("view", {}).get("query", ""))
 
     @property
     def storage(self) -> str:
-        """The DuckDB table that holds its rows, quoted and qualified."""
+        """The DuckDB table with the rows, as a qualified and quoted name."""
         return f"data.{quoted(self.body['storage'])}"
 
     @property
     def partition_column(self) -> str:
-        """The column whose day is the partition; "" for a table without partitions."""
+        """The column by which the table is partitioned; "" for a table without partitions."""
         name = str(self.body.get("timePartitioning", {}).get("field", ""))
         found = [field.name for field in self.fields if field.name.lower() == name.lower()]
         return found[0] if found else ""
 
     @property
     def wants_filter(self) -> bool:
-        """Whether queries must filter on the partition column."""
+        """Whether queries must have a filter on the partition column."""
         old_place = self.body.get("timePartitioning", {}).get("requirePartitionFilter")
         return bool(self.body.get("requirePartitionFilter") or old_place)
 
@@ -82,10 +82,10 @@ class Table:
 
 
 def find_table(cursor: duckdb.DuckDBPyConnection, ref: TableRef) -> Table:
-    """Return a table or a view.
+    """Return a table or view.
 
     Raises:
-        ApiError: there is none, or no such dataset.
+        ApiError: the table or its dataset does not exist.
     """
     table = table_or_none(cursor, ref)
     if table is None:
@@ -95,16 +95,16 @@ def find_table(cursor: duckdb.DuckDBPyConnection, ref: TableRef) -> Table:
 
 
 def table_or_none(cursor: duckdb.DuckDBPyConnection, ref: TableRef) -> Table | None:
-    """Return a table or a view, if there is one."""
+    """Return a table or view; None if it does not exist."""
     body = Resources(cursor, "table").find(ref)
     return None if body is None else Table(ref, body)
 
 
 def create_table(cursor: duckdb.DuckDBPyConnection, ref: TableRef, given: Json) -> Table:
-    """Make a table or a view of what the client gave; a view's schema must be in it already.
+    """Create a table or view from a Table resource; a view's resource must have its schema.
 
     Raises:
-        ApiError: it exists, its dataset does not, or it cannot be held.
+        ApiError: it exists, its dataset does not, or it cannot be stored.
     """
     dataset = find_dataset(cursor, ref.parent)
     if table_or_none(cursor, ref) is not None:
@@ -131,7 +131,7 @@ def create_table(cursor: duckdb.DuckDBPyConnection, ref: TableRef, given: Json) 
 
 
 def save_table(cursor: duckdb.DuckDBPyConnection, table: Table) -> Table:
-    """Complete a table's resource and store it."""
+    """Complete a table's resource (id, link, times, etag) and store it."""
     ref, body = table.ref, dict(table.body)
     link = f"/bigquery/v2/projects/{ref.project}/datasets/{ref.dataset}/tables/{ref.table}"
     body |= {"kind": "bigquery#table", "id": str(ref), "tableReference": ref.to_api()}
@@ -142,14 +142,14 @@ def save_table(cursor: duckdb.DuckDBPyConnection, table: Table) -> Table:
 
 
 def drop_table(cursor: duckdb.DuckDBPyConnection, table: Table) -> None:
-    """Drop a table with its rows, or a view."""
+    """Delete a table with its rows, or a view."""
     Resources(cursor, "table").drop(table.ref)
     if not table.view_sql:
         cursor.execute(f"DROP TABLE {table.storage}")
 
 
 def set_fields(cursor: duckdb.DuckDBPyConnection, table: Table, fields: tuple[Field, ...]) -> Table:
-    """Give a table a schema that `changes.Change` has merged; its rows keep their values."""
+    """Change a table's schema to one that `Change.merged` returned; its rows keep their values."""
     old = {field.name: field for field in table.fields}
     for field in fields:
         kind = stored_type(field)
@@ -169,7 +169,7 @@ def set_fields(cursor: duckdb.DuckDBPyConnection, table: Table, fields: tuple[Fi
 
 
 def _widened(old: Field, new: Field, value: str, depth: int) -> str:
-    """Return the expression of a value of `old` as one of `new`, new arrays being empty."""
+    """Return an expression that converts a value of column `old` to `new`; new arrays are empty."""
     if new.type != "RECORD":
         return value
     if new.repeated:
@@ -195,7 +195,7 @@ def check_layout(fields: tuple[Field, ...], body: Json) -> None:
     """Check partitioning and clustering against the columns.
 
     Raises:
-        ApiError: BigQuery or this stand-in would not have it.
+        ApiError: BigQuery does not allow them, or they are not supported here.
     """
     if not str(body.get("expirationTime", "0")).isdigit():
         raise invalid(f"Invalid value for expirationTime: {body['expirationTime']}")
@@ -217,7 +217,7 @@ def check_layout(fields: tuple[Field, ...], body: Json) -> None:
 
 
 def _check_partitioning(top: dict[str, Field], spec: Json) -> None:
-    """Check a TimePartitioning ("Partitioned tables": a top-level column, not repeated)."""
+    """Check a TimePartitioning: by a top-level column, not repeated ("Partitioned tables")."""
     kind = str(spec.get("type") or "DAY")
     if kind != "DAY":
         raise unsupported(f"Partitioning by {kind}")

@@ -1,9 +1,9 @@
-"""The one DuckDB file that holds rows, descriptions of tables and every job that ever was.
+"""The DuckDB file with all rows, resources of datasets and tables, and jobs.
 
-**Invariant:** whatever `writing` changed is there after kill -9 if it returned, and not at all if
-it did not: rows and the record of the job that wrote them are one transaction.
+**Invariant:** changes made in `writing` are durable when the context ends; after a crash inside of
+it none of them remains.  A job's rows and the job's end are written in one transaction.
 
-It refuses to open a directory that another process serves.
+Only one process at a time can open a data directory.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
     from embedded.model.wire import Json
 
-MEMORY_LIMIT = "800MB"  # beyond, DuckDB spills to `tmp`; the server's own memory comes on top
+MEMORY_LIMIT = "800MB"  # of DuckDB, which spills to `tmp`; the process needs more
 THREADS = 2
 SETTINGS = {
     "memory_limit": MEMORY_LIMIT,
     "threads": str(THREADS),
-    "autoinstall_known_extensions": "false",  # works offline, and the same everywhere
+    "autoinstall_known_extensions": "false",  # no downloads, so it works offline
     "autoload_known_extensions": "false",
     "enable_external_file_cache": "false",
 }
@@ -43,16 +43,16 @@ CREATE SCHEMA IF NOT EXISTS meta;
 CREATE TABLE IF NOT EXISTS meta.resources (kind VARCHAR, id VARCHAR, parent VARCHAR, body VARCHAR);
 CREATE TABLE IF NOT EXISTS meta.jobs (project VARCHAR, location VARCHAR, id VARCHAR, body VARCHAR);
 """
-# No index on these: DuckDB's unique indexes refuse a delete and an insert in one transaction.
-# `writing` is one at a time, and what it reads is therefore what it writes upon.
+# No unique index: DuckDB's refuse a delete and an insert of one key in one transaction.
+# `writing` takes a lock, so nothing changes between its reads and its writes.
 
 
 class InUseError(Exception):
-    """Another process has the directory open."""
+    """Another process has opened the data directory."""
 
 
 def _locked(data_dir: Path) -> BinaryIO:
-    """Take the directory; DuckDB's own lock lets the same process in twice."""
+    """Lock the directory; DuckDB's own lock lets one process open a file twice."""
     lock = (data_dir / "lock").open("wb")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -66,7 +66,7 @@ class Store:
     """The open database.
 
     Args:
-        data_dir: directory that the store owns; made if it is not there.
+        data_dir: the data directory; created if it does not exist.
     """
 
     def __init__(self, data_dir: Path) -> None:
@@ -78,7 +78,7 @@ class Store:
             "temp_directory": str(data_dir / "tmp"),
         }
         self._database = duckdb.connect(str(data_dir / "bigquery.duckdb"), config=settings)
-        shutil.rmtree(self.staging, ignore_errors=True)  # what a killed load left
+        shutil.rmtree(self.staging, ignore_errors=True)  # files that a killed load job left
         self.staging.mkdir()
         self._database.execute(META)
         make_known(self._database)
@@ -88,14 +88,14 @@ class Store:
         self._writer = threading.Lock()
 
     def close(self) -> None:
-        """Write everything into the one file and let it go."""
+        """Write the log into the file and close it."""
         with self._writer:
             self._database.close()
             self._lock.close()
 
     @contextmanager
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Yield a connection of its own, for one thread, that sees committed rows."""
+        """Yield a new connection, for one thread, that sees committed changes."""
         cursor = self._database.cursor()
         try:
             yield cursor
@@ -104,7 +104,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Yield the one connection that may write; leaving commits, an exception undoes it all."""
+        """Yield the only connection that may write; commit at the end, or roll back on an error."""
         with self._writer, self.reading() as cursor:
             cursor.begin()
             try:
@@ -116,7 +116,7 @@ class Store:
 
 
 class Resources:
-    """Datasets or tables by name, inside of somebody's transaction.
+    """The stored resources of datasets or of tables, in the caller's transaction.
 
     Args:
         cursor: the transaction.
@@ -128,7 +128,7 @@ class Resources:
         self._kind = kind
 
     def find(self, name: object) -> Json | None:
-        """Return the resource; None if there is none, or if it has expired."""
+        """Return a resource; None if it does not exist or has expired."""
         found = self._cursor.execute(
             "SELECT body FROM meta.resources WHERE kind = ? AND id = ?", [self._kind, str(name)]
         ).fetchone()
@@ -136,11 +136,11 @@ class Resources:
         return None if body is None or _has_expired(body) else body
 
     def children(self, parent: object) -> list[Json]:
-        """Return the resources of one parent that have not expired, by name."""
+        """Return the unexpired resources of a project or dataset, sorted by name."""
         return [body for body in self._all(parent) if not _has_expired(body)]
 
     def expired(self, parent: object) -> list[Json]:
-        """Return the resources of one parent that have expired and were not dropped yet."""
+        """Return the resources of a project or dataset that have expired and still exist."""
         return [body for body in self._all(parent) if _has_expired(body)]
 
     def _all(self, parent: object) -> list[Json]:
@@ -151,7 +151,7 @@ class Resources:
         return [orjson.loads(row[0]) for row in rows]
 
     def put(self, name: object, parent: object, body: Json) -> None:
-        """Store the resource in place of the one of that name."""
+        """Store a resource; replace the one with the same name."""
         self.drop(name)
         self._cursor.execute(
             "INSERT INTO meta.resources VALUES (?, ?, ?, ?)",
@@ -159,7 +159,7 @@ class Resources:
         )
 
     def drop(self, name: object) -> None:
-        """Forget the resource."""
+        """Delete a resource."""
         self._cursor.execute(
             "DELETE FROM meta.resources WHERE kind = ? AND id = ?", [self._kind, str(name)]
         )

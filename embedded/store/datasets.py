@@ -1,8 +1,6 @@
 """Datasets in the database: find, create, store and drop them.
 
-**Invariant:** a dataset's `etag` changes exactly when what the client may set changes.
-
-A dataset that holds tables is dropped only if the caller says so.
+**Invariant:** a dataset's `etag` changes if and only if a property that clients can set changes.
 """
 
 from __future__ import annotations
@@ -29,16 +27,17 @@ SETTABLE = frozenset(
 )
 ACCESS = [{"role": "OWNER", "specialGroup": "projectOwners"}]
 DEFAULT_LOCATION = "US"
-ANONYMOUS = results.DATASET  # of each project: hidden, where results are and clients put tables
+ANONYMOUS = results.DATASET
+"""A hidden dataset of each project, with query results and with tables that clients write there."""
 
 
 def now_ms() -> str:
-    """Return the time as the API writes it: milliseconds since the epoch, in a string."""
+    """Return the current time as the API writes it: milliseconds since 1970, as a string."""
     return str(time.time_ns() // 1_000_000)
 
 
 def etag_of(body: Json) -> str:
-    """Name a state of a resource."""
+    """Return the etag of a resource: a digest of all its properties except the time of change."""
     same = {k: v for k, v in body.items() if k not in {"etag", "lastModifiedTime"}}
     return hashlib.sha256(orjson.dumps(same, option=orjson.OPT_SORT_KEYS)).hexdigest()[:22]
 
@@ -47,7 +46,7 @@ def find_dataset(cursor: duckdb.DuckDBPyConnection, ref: DatasetRef) -> Json:
     """Return a dataset's resource.
 
     Raises:
-        ApiError: there is none.
+        ApiError: the dataset does not exist.
     """
     body = Resources(cursor, "dataset").find(ref)
     if body is None and ref.dataset == ANONYMOUS:
@@ -58,10 +57,10 @@ def find_dataset(cursor: duckdb.DuckDBPyConnection, ref: DatasetRef) -> Json:
 
 
 def make_dataset(cursor: duckdb.DuckDBPyConnection, ref: DatasetRef, given: Json) -> Json:
-    """Make a dataset of what the client gave.
+    """Create a dataset from a Dataset resource.
 
     Raises:
-        ApiError: it exists.
+        ApiError: the dataset exists.
     """
     known = Resources(cursor, "dataset")
     if known.find(ref) is not None:
@@ -73,15 +72,15 @@ def make_dataset(cursor: duckdb.DuckDBPyConnection, ref: DatasetRef, given: Json
 
 
 def drop_dataset(cursor: duckdb.DuckDBPyConnection, ref: DatasetRef, *, contents: bool) -> None:
-    """Drop a dataset.
+    """Delete a dataset.
 
     Args:
         cursor: the transaction.
         ref: the dataset.
-        contents: whether its tables are dropped too.
+        contents: whether to delete its tables too.
 
     Raises:
-        ApiError: there is none, or it holds tables.
+        ApiError: the dataset does not exist, or has tables and `contents` is false.
     """
     find_dataset(cursor, ref)
     tables = Resources(cursor, "table")
@@ -96,7 +95,7 @@ def drop_dataset(cursor: duckdb.DuckDBPyConnection, ref: DatasetRef, *, contents
 
 
 def store_dataset(known: Resources, ref: DatasetRef, body: Json) -> Json:
-    """Complete the resource and store it."""
+    """Complete a dataset's resource (id, link, times, etag) and store it."""
     body["kind"] = "bigquery#dataset"
     body["id"] = str(ref)
     body["datasetReference"] = ref.to_api()

@@ -1,9 +1,9 @@
-"""INFORMATION_SCHEMA: the catalogue as tables.
+"""INFORMATION_SCHEMA: datasets, tables and columns as rows of tables.
 
-**Invariant:** a row says what the API says of the same thing; sizes in bytes are not kept here, so
-that their columns do not exist.
+**Invariant:** a row has the same values as the REST API's resource.  Columns for sizes in bytes do
+not exist, because the database does not know these sizes.
 
-It refuses views that it does not have, by name.
+Other views of INFORMATION_SCHEMA are errors.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ _NAMES = {old: new for new, old in SPELLINGS.items() if new not in {"DECIMAL", "
 def materialised(
     cursor: duckdb.DuckDBPyConnection, view: str, project: str, dataset: str, location: str
 ) -> tuple[str, tuple[Field, ...]]:
-    """Write a view of INFORMATION_SCHEMA into a temporary DuckDB table.
+    """Write the rows of a view of INFORMATION_SCHEMA to a temporary DuckDB table.
 
     Args:
-        cursor: the connection that will read it.
-        view: its name, without INFORMATION_SCHEMA.
-        project: whose catalogue.
-        dataset: the dataset, or "" for all of a location.
-        location: the location, or "" for any.
+        cursor: the connection that will read the table.
+        view: the view's name, without INFORMATION_SCHEMA.
+        project: the project to describe.
+        dataset: the dataset to describe; "" for all in the location.
+        location: the location of the datasets; "" for all.
 
     Returns:
-        the table's name and its columns.
+        The temporary table's name and columns.
 
     Raises:
-        ApiError: there is no such view here.
+        ApiError: the view is not supported.
     """
     name = SAME_AS.get(view.upper(), view.upper())
     if name not in VIEWS:
@@ -147,7 +147,7 @@ def _columns(cursor: duckdb.DuckDBPyConnection, datasets: list[Json]) -> Iterato
 
 
 def data_type(field: Field) -> str:
-    """Write a column's type as GoogleSQL does."""
+    """Return a column's type in GoogleSQL, such as `ARRAY<STRUCT<a INT64>>`."""
     kind = _NAMES.get(field.type, field.type)
     if field.type == "RECORD":
         kind = f"STRUCT<{', '.join(f'{sub.name} {data_type(sub)}' for sub in field.fields)}>"

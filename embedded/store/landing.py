@@ -1,10 +1,10 @@
 """The destination of a job: create the table, change its schema, replace or append rows.
 
-**Invariant:** everything happens in the caller's transaction, on the table as it is then, not as it
-was when the job began.
+**Invariant:** it works in the caller's transaction on the table's current state, which may differ
+from the state when the job began.
 
-It refuses what JobConfigurationLoad documents as refused: schema updates with a disposition that
-does not allow them, a non-empty table with WRITE_EMPTY, another layout than the table's.
+Errors are as "JobConfigurationLoad" documents them: schema updates with a disposition that does not
+allow them, rows in a table with WRITE_EMPTY, partitioning or clustering unlike the table's.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ if TYPE_CHECKING:
 
 WRITE = frozenset({"WRITE_APPEND", "WRITE_EMPTY", "WRITE_TRUNCATE", "WRITE_TRUNCATE_DATA"})
 CREATE = frozenset({"CREATE_IF_NEEDED", "CREATE_NEVER"})
-MIN_OBJECT_BYTES = 1 << 20  # DuckDB's buffers are a multiple of it, for each thread
+MIN_OBJECT_BYTES = 1 << 20  # each thread of DuckDB has buffers of a multiple of this size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landing:
-    """A job's destination and what the job may do to it.
+    """A job's destination table, and what the job may change in it.
 
     Args:
         ref: the table.
-        day: the day of the partition, YYYY-MM-DD, or "" for the whole table.
-        write: a writeDisposition.
-        create: a createDisposition.
-        schema: the job's schema; () where the job gives none.
-        layout: timePartitioning and clustering of the job.
-        properties: description and labels for a table that is made.
-        add: ALLOW_FIELD_ADDITION.
-        relax: ALLOW_FIELD_RELAXATION.
+        day: the day of the partition, YYYY-MM-DD; "" for the whole table.
+        write: the writeDisposition.
+        create: the createDisposition.
+        schema: the job's schema; () if the job has none.
+        layout: the job's timePartitioning and clustering.
+        properties: description and labels for a new table.
+        add: whether ALLOW_FIELD_ADDITION is set.
+        relax: whether ALLOW_FIELD_RELAXATION is set.
     """
 
     ref: TableRef
@@ -81,14 +81,14 @@ class Landing:
 
     @property
     def replaces_table(self) -> bool:
-        """Whether the job's schema takes the place of the table's (WRITE_TRUNCATE)."""
+        """Whether the job's schema replaces the table's, as with WRITE_TRUNCATE."""
         return self.write == "WRITE_TRUNCATE" and not self.day and bool(self.schema)
 
     def expected(self, table: Table | None) -> tuple[tuple[Field, ...], str]:
-        """Return the columns that rows are judged by, and the partition column or "".
+        """Return the columns by which rows are judged, and the partition column or "".
 
         Raises:
-            ApiError: the job does not fit the table, or there is none and none may be made.
+            ApiError: the job does not fit the table, or may not create a missing one.
         """
         if table is None:
             return self._expected_of_new()
@@ -108,13 +108,13 @@ class Landing:
         path: Path,
         longest: int,
     ) -> None:
-        """Put the staged rows into the table.
+        """Write the staged rows to the table.
 
         Args:
             cursor: the transaction.
-            fields: the columns that the rows were judged by.
+            fields: the columns by which the rows were judged.
             path: the staging file.
-            longest: its longest line, in bytes.
+            longest: the size of its longest line, in bytes.
 
         Raises:
             ApiError: the table has changed since the rows were judged.
@@ -130,7 +130,7 @@ class Landing:
         self.put(cursor, [field.name for field in fields], source)
 
     def put(self, cursor: duckdb.DuckDBPyConnection, names: list[str], source: str) -> None:
-        """Put what `source` (a DuckDB FROM item with columns `names`) yields into the table.
+        """Write rows to the table; `source` is a DuckDB FROM item with the columns `names`.
 
         Raises:
             ApiError: the job does not fit the table.
@@ -148,7 +148,7 @@ class Landing:
         )
 
     def _table(self, cursor: duckdb.DuckDBPyConnection) -> Table:
-        """Make, empty or widen the table as the disposition says."""
+        """Create, empty or widen the table, as the dispositions require."""
         table = table_or_none(cursor, self.ref)
         fields, _ = self.expected(table)
         if table is None:
@@ -166,7 +166,7 @@ class Landing:
         return find_table(cursor, self.ref)
 
     def _rows(self, table: Table) -> str:
-        """Return the condition of the rows that the job replaces."""
+        """Return the SQL condition that selects the rows which the job replaces."""
         if not self.day:
             return "true"
         return f"CAST({quoted(table.partition_column)} AS DATE) = DATE {literal(self.day)}"
@@ -208,6 +208,6 @@ def _any(cursor: duckdb.DuckDBPyConnection, table: Table, which: str) -> bool:
 
 
 def _replaced(cursor: duckdb.DuckDBPyConnection, table: Table, fields: tuple[Field, ...]) -> Table:
-    """Make the table anew with other columns; it is empty and keeps its name and description."""
+    """Create the table again, empty and with other columns; keep its name and description."""
     drop_table(cursor, table)
     return create_table(cursor, table.ref, table.body | {"schema": columns_of.to_api(fields)})

@@ -1,10 +1,10 @@
 """Results of queries, kept for paging until the server stops.
 
-**Invariant:** a kept result has the columns and rows that the query had when it ran, in its order,
-and only BigQuery's types.
+**Invariant:** a kept result has the columns and rows of the query when it ran, in its order, and
+only types of BigQuery.
 
-It refuses results that BigQuery would not give out: two columns of one name, a NULL in an array,
-an integer beyond INT64.
+As in BigQuery, these are errors: two columns with one name, a NULL in an array of the result ("Data
+types: array"), an integer beyond INT64.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ DATASET = "_embedded_results"
 
 
 def is_result(dataset: str, table: str) -> bool:
-    """Say whether a table is a kept result: its name is a job's, which no table's can be.
+    """Say whether a reference means a kept result: its table name is that of a job.
 
-    Clients write tables of their own beside the results, as ibis does: see `find_dataset`.
+    Clients such as ibis write tables of their own into the same hidden dataset (`find_dataset`).
     """
     return dataset == DATASET and ":" in table
 
 
 class Results:
-    """The kept results; the oldest goes when there are too many."""
+    """The kept results; when there are too many, the oldest is removed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -51,10 +51,10 @@ class Results:
     def keep(
         self, cursor: duckdb.DuckDBPyConnection, ref: JobRef, sql: str
     ) -> tuple[tuple[Field, ...], int]:
-        """Run a DuckDB SELECT and keep what it yields; returns its columns and number of rows.
+        """Run a DuckDB SELECT and keep its result; return the columns and the number of rows.
 
         Raises:
-            ApiError: BigQuery would not give it out.
+            ApiError: BigQuery has no such results.
         """
         fields = columns(cursor, sql)
         with self._lock:
@@ -73,10 +73,10 @@ class Results:
         return fields, total
 
     def table(self, ref: str) -> Json:
-        """Return a kept result as a table, which is how the client finds its columns.
+        """Return a kept result as a Table resource, from which clients read the columns.
 
         Raises:
-            ApiError: it is not kept any more.
+            ApiError: the result has been removed.
         """
         _, fields, total = self.find(ref)
         place = {"projectId": ref.partition(":")[0], "datasetId": DATASET, "tableId": ref}
@@ -87,7 +87,7 @@ class Results:
         """Return the DuckDB table, the columns and the number of rows of a job's result.
 
         Raises:
-            ApiError: it is not kept any more.
+            ApiError: the result has been removed.
         """
         with self._lock:
             kept = self._kept.get(ref)
@@ -102,7 +102,7 @@ def columns(cursor: duckdb.DuckDBPyConnection, sql: str) -> tuple[Field, ...]:
     """Return the columns of a DuckDB SELECT without running it.
 
     Raises:
-        ApiError: BigQuery has no such columns.
+        ApiError: BigQuery would refuse the columns.
     """
     named = shape(cursor, sql)
     folded = [name.lower() for name, _ in named]
@@ -116,15 +116,16 @@ def columns(cursor: duckdb.DuckDBPyConnection, sql: str) -> tuple[Field, ...]:
 
 
 def written(cursor: duckdb.DuckDBPyConnection, sql: str, path: Path) -> str:
-    """Write the rows of a SELECT into a file, from which another connection reads them.
+    """Write the rows of a SELECT to a file, so that another connection can read them.
 
     Args:
-        cursor: the connection whose changes the SELECT sees; it may write to one database only.
+        cursor: the connection that runs the SELECT.  In one transaction DuckDB writes to one
+            database only, so the rows cannot go into the database of the results directly.
         sql: the SELECT.
-        path: the file, which is replaced.
+        path: the file to write or replace.
 
     Returns:
-        a SELECT of the same columns and rows.
+        A SELECT that reads the same columns and rows from the file.
     """
     fields = columns(cursor, sql)
     names = [f"c{place}" for place, _ in enumerate(fields)]
@@ -151,7 +152,7 @@ def shape(cursor: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, Any]]:
 
 
 def _check_years(cursor: duckdb.DuckDBPyConnection, name: str, fields: tuple[Field, ...]) -> None:
-    """Refuse dates after the year 9999, which DuckDB goes on counting."""
+    """Refuse dates after the year 9999, which DuckDB has and BigQuery does not."""
     for field in fields:
         if field.type in {"DATE", "DATETIME", "TIMESTAMP"} and not field.repeated:
             column = f"CAST({quoted(field.name)} AS TIMESTAMP)"
@@ -165,7 +166,7 @@ def _check_years(cursor: duckdb.DuckDBPyConnection, name: str, fields: tuple[Fie
 
 
 def _normalise(cursor: duckdb.DuckDBPyConnection, name: str, fields: tuple[Field, ...]) -> None:
-    """Give every column the one DuckDB type of its BigQuery type; an overflow is an error."""
+    """Convert every column to the DuckDB type of its BigQuery type; an overflow is an error."""
     cursor.execute(f"DESCRIBE {name}")
     kinds = [str(row[1]) for row in cursor.fetchall()]
     for field, kind in zip(fields, kinds, strict=True):
