@@ -104,19 +104,15 @@ def plain_decimal(text: str) -> str:
 
 
 def iso(kind: str, text: str) -> str:
-    """Write an instant, a date with time or a time as JSON does.
+    """Write an instant, a date with time or a time as JSON does: with 0, 3 or 6 digits of a second.
 
-    Raises:
-        ValueError: it has a fraction whose number of digits the reference does not tell.
+    So does the reference implementation (`JsonFromTimestamp` in google/zetasql, json_format.cc).
     """
     text, dot, fraction = text.removesuffix("+00").partition(".")
     fraction = fraction.rstrip("0")
-    if len(fraction) not in {0, 3, 6}:
-        raise ValueError(
-            "TO_JSON_STRING of a fraction of a second of other than 3 or 6 digits is not supported "
-            "by the embedded BigQuery"
-        )
-    text = text.replace(" ", "T") + (dot + fraction if fraction else "")
+    if fraction:
+        fraction = dot + fraction.ljust(3 if len(fraction) <= 3 else 6, "0")  # noqa: PLR2004
+    text = text.replace(" ", "T") + fraction
     return f"{text}Z" if kind == "TIMESTAMP" else text
 
 
