@@ -26,6 +26,7 @@ from loader.bigquery.batches import Batches
 from loader.bigquery.ledger import Ledger
 from loader.bigquery.partition_load import PartitionLoader, job_id
 from loader.bigquery.record import STARTED, Outcome, Run
+from loader.bigquery.reference import Reference
 from loader.bigquery.warehouse import Warehouse
 from loader.bucket import open_bucket, split_url
 from loader.cli.console import Progress
@@ -138,7 +139,7 @@ class Loader:
         return list(outcomes.values())
 
     def compare(self) -> Reconciliation:
-        """Compare all days of the window with their index and with BigQuery; write nothing."""
+        """Compare all days of the window with their index and with BigQuery; change nothing."""
         from loader.bigquery import reconcile  # noqa: PLC0415 - pyspark
 
         planner = self.planner
@@ -147,7 +148,8 @@ class Loader:
         for name in sorted({key for key, _ in (day.key for day in days)} - planner.ready.keys()):
             planner.problem(name, "there are bundles, and no such table")
         days = [day for day in days if planner.has(day.table)]
-        comparer = reconcile.Reconciler(self._warehouse, days, self._options.patience_s)
+        reference = Reference(self._warehouse, self._ledger, self.run_id)
+        comparer = reconcile.Reconciler(self._warehouse, reference, days, self._options.patience_s)
         for table in looked:
             if planner.has(table) and planner.was_listed(table):
                 comparer.look_for_gone(table.name, planner.window(table))

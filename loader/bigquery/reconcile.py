@@ -1,12 +1,10 @@
 """Compare rows of index bundles, rows of data bundles, and rows in BigQuery.
 
-**Invariant:** it only reads.  It reports every difference: a bundle without index, an index without
-bundle, a bundle and its index with different numbers of rows, a day whose rows in BigQuery are not
-those of its bundles (by number and Filename), a day with rows but without bundles; and for such
-days, which bundles and rows are missing or too many.
-
-Contents are not compared: BigQuery stores the values of a row, not the bytes of which Hash is the
-digest.
+**Invariant:** it reports every difference: a bundle without index, an index without bundle, a
+bundle and its index with different numbers of rows, a day whose rows in BigQuery are not those of
+its bundles (by value, see `reference`), a day with rows but without bundles; and for such days,
+which bundles and rows.  It changes nothing that others see: it writes a temporary table, and copies
+of bundles in staging, and removes both at the end.
 """
 
 from __future__ import annotations
@@ -17,35 +15,31 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from jostler.format.names import INDEX
-from loader.spark import filenames, steps
-from loader.spark.engine import find
-from loader.spark.filenames import SUM_SQL
+from jostler.schema import compare
+from loader.bucket import open_bucket
+from loader.errors import BucketError, WarehouseError
+from loader.spark import engine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import Row, SparkSession
 
     from jostler.format.bigquery_names import TableName
+    from jostler.schema import Fields
+    from loader.bigquery.reference import DifferingDay, Reference
     from loader.bigquery.warehouse import Warehouse
     from loader.plan.discover import Bundle
     from loader.plan.due import DayKey, TableDay
     from loader.plan.window import Window
-    from loader.spark.wave import Wave
+    from loader.spark.wave import Verified, Wave
 
 BUNDLES_SHOWN = 10
-ROWS_SHOWN = 10
-NAMED_MAX = 1_000_000
-"""In a day with more rows, single rows are not named."""
 _DAYS_SQL = """\
-SELECT CAST(`date` AS STRING) AS day, COUNT(*) AS n, {sum} AS s FROM `{table}`
+SELECT CAST(`date` AS STRING) AS day, COUNT(*) AS n FROM `{table}`
 WHERE `date` >= '{start}' AND `date` <= '{end}' GROUP BY 1"""
 _BUNDLES_SQL = """\
 SELECT archiver.ArchiveURL AS url, COUNT(*) AS n FROM `{table}` WHERE `date` = '{day}' GROUP BY 1"""
-_NAMES_SQL = """\
-SELECT IFNULL(archiver.Filename, '') AS filename, COUNT(*) AS n FROM `{table}`
-WHERE `date` = '{day}' GROUP BY 1"""
 
 
 @dataclass(slots=True)
@@ -89,59 +83,73 @@ class Reconciler:
 
     Args:
         warehouse: the BigQuery project.
+        reference: compares rows.
         days: all days to compare.
         patience_s: how long a failing request to a bucket is retried.
     """
 
-    def __init__(self, warehouse: Warehouse, days: list[TableDay], patience_s: float) -> None:
+    def __init__(
+        self, warehouse: Warehouse, reference: Reference, days: list[TableDay], patience_s: float
+    ) -> None:
         self.found = Reconciliation()
         self._warehouse = warehouse
+        self._reference = reference
         self._patience_s = patience_s
         self._days = {day.key for day in days}
         self._data, self._index = pairs(days)
         self._lines: dict[str, int] = {}
+        self._good: dict[DayKey, Counter[str]] = defaultdict(Counter)
+        self._columns: dict[str, Fields] = {}
 
     def compare(self, spark: SparkSession, wave: Wave) -> None:
         """Compare the days of a wave with BigQuery."""
-        groups = wave.groups(spark.sparkContext.defaultParallelism)
-        found = find(spark, groups, wave.tables, self._patience_s)
-        rows = steps.notable(steps.marked(found)).persist()
         try:
-            readable = []
-            for bundle in sorted(steps.per_bundle(rows).collect(), key=lambda told: told.bundle):
-                task = wave.tasks[bundle.bundle]
-                url = f"{task.bucket}/{task.name}"
-                self._lines[url] = bundle.rows
-                if wrong := bundle.unreadable or bundle.corrupt:
-                    self.found.differences.append(f"{url}: {wrong}")
-                else:
-                    readable.append(bundle.bundle)
-            looking = _Looking(spark, wave, steps.unwanted(rows), self._patience_s)
-            good: dict[DayKey, Rows] = defaultdict(Rows)
-            for told in looking.at(readable, keep=False):
-                task = wave.tasks[told.bundle]
-                good[wave.owners[told.bundle].day.key].add(f"{task.bucket}/{task.name}", told)
-                if told.problem:
-                    self.found.differences.append(f"{task.bucket}/{task.name}: {told.problem}")
-            for table in sorted({str(seen.day.table.name) for seen in wave.days}):
-                days = [seen.day for seen in wave.days if str(seen.day.table.name) == table]
-                self._compare_table(table, days, good, looking)
+            told = engine.run(spark, wave, max_bad=1.0, patience_s=self._patience_s, rejects=False)
+            self._note(wave, told)
+            by_table: dict[str, list[Verified]] = defaultdict(list)
+            for found in wave.days:
+                by_table[str(found.day.table.name)].append(found)
+            for _, days in sorted(by_table.items()):
+                self._compare_table([found for found in days if not found.error])
         finally:
-            rows.unpersist()
+            for found in wave.days:
+                self._remove(found.staged)
+
+    def _note(self, wave: Wave, told: list[Row]) -> None:
+        """Note the rows of each bundle; report bundles and days that cannot be compared."""
+        explained = set()
+        for bundle in sorted(told, key=lambda bundle: bundle.bundle):
+            task = wave.tasks[bundle.bundle]
+            url = f"{task.bucket}/{task.name}"
+            self._lines[url] = bundle.rows
+            good = bundle.rows - bundle.bad - bundle.repeated
+            self._good[wave.owners[bundle.bundle].day.key][url] += good
+            if wrong := bundle.unreadable or bundle.corrupt:
+                self.found.differences.append(f"{url}: {wrong}")
+                explained.add(wrong)
+        self.found.differences += [
+            f"{found.day.table.name} {found.day.date}: was not compared: {found.error}"
+            for found in wave.days
+            if found.error and found.error not in explained
+        ]
+
+    def _remove(self, staged: list[tuple[str, str]]) -> None:
+        for bucket, name in staged:
+            try:
+                open_bucket(bucket, self._patience_s).remove(name)
+            except BucketError:  # a later load removes it
+                continue
 
     def look_for_gone(self, table: TableName, window: Window) -> None:
-        """Report the days of a table that have rows but no bundle in the bucket."""
-        listed = {date for name, date in self._days if name == str(table)}
-        for day, (count, _) in self._stored(str(table), window.start, window.last).items():
-            if date.fromisoformat(day) not in listed:
-                self.found.rows += count
+        """Count the rows of a table; report the days that have rows but no bundle in the bucket."""
+        sql = _DAYS_SQL.format(table=table, start=window.start, end=window.last)
+        for row in self._warehouse.rows(sql):
+            day, count = str(row["day"]), row["n"]
+            self.found.rows += count
+            if (str(table), date.fromisoformat(day)) not in self._days:
                 told = f"{table} {day}: {count} rows in BigQuery, and no bundle in the bucket"
                 self.found.differences.append(told)
-
-    def _stored(self, table: str, start: date, end: date) -> dict[str, tuple[int, int]]:
-        """Query the number of rows and the sum of their names for each day."""
-        sql = _DAYS_SQL.format(table=table, start=start, end=end, sum=SUM_SQL)
-        return {str(told["day"]): (told["n"], told["s"]) for told in self._warehouse.rows(sql)}
+                self.found.differences += self._bundles(table, day, Counter())
 
     def finish(self) -> Reconciliation:
         """Compare bundles with their indexes; return the whole result."""
@@ -156,88 +164,59 @@ class Reconciler:
                 self.found.differences.append(told)
         return self.found
 
-    def _compare_table(
-        self, table: str, days: list[TableDay], good: dict[DayKey, Rows], looking: _Looking
-    ) -> None:
-        dates = [day.date for day in days]
-        there = self._stored(table, min(dates), max(dates))
-        for day in days:
-            rows, (stored, total) = good[day.key], there.get(str(day.date), (0, 0))
-            count = rows.counts.total()
-            self.found.rows += stored
-            if (stored, total) == (count, rows.sum):
-                continue
-            same = "; as many, and not the same ones" if stored == count else ""
+    def _compare_table(self, days: list[Verified]) -> None:
+        """Compare days of one table; if BigQuery refuses their rows, find the days at fault."""
+        if not days:
+            return
+        table = days[0].day.table.name
+        uris = [uri for found in days for uri in found.uris]
+        try:
+            columns = self._columns_of(days[0].day)
+            differ = self._reference.compare(table, columns, [d.day.date for d in days], uris)
+        except WarehouseError as exc:
+            if exc.reason == "invalid" and len(days) > 1:
+                half = len(days) // 2
+                self._compare_table(days[:half])
+                self._compare_table(days[half:])
+                return
+            span = f"{days[0].day.date}" + (f" to {days[-1].day.date}" if len(days) > 1 else "")
+            self.found.differences.append(f"{table} {span}: was not compared: {exc}")
+            return
+        for day in differ:
+            self._tell(table, day)
+
+    def _columns_of(self, day: TableDay) -> Fields:
+        """Return the columns that a table has; report those that it lacks, once."""
+        table = day.table.name
+        if str(table) not in self._columns:
+            self._columns[str(table)] = columns = self._reference.columns(table)
+            if lacking := compare(columns, day.table.fields).added:
+                told = f"{table}: lacks columns that the bucket's schema has: {', '.join(lacking)}"
+                self.found.differences.append(f"{told}; the next load adds them")
+        return self._columns[str(table)]
+
+    def _tell(self, table: TableName, differing: DifferingDay) -> None:
+        """Report a day whose rows differ: its bundles, and the first of its files."""
+        good = self._good[str(table), date.fromisoformat(differing.day)]
+        counts = differing.counts
+        stored = good.total() - counts.missing + counts.doubled + counts.surplus
+        self.found.differences.append(
+            f"{table} {differing.day}: {good.total()} good rows in bundles, {stored} in BigQuery:"
+            f" {counts}"
+        )
+        self.found.differences += self._bundles(table, differing.day, good)
+        for file in differing.files:
+            where = f" ({', '.join(file.paths)})" if file.paths else ""
             self.found.differences.append(
-                f"{table} {day.date}: {count} good rows in bundles, {stored} in BigQuery{same}"
+                f"    {file.counts} of {file.filename}{where}, bundle {file.url}"
             )
-            self.found.differences += _bundles(day, rows.counts, self._warehouse)
-            if max(stored, count) <= NAMED_MAX:
-                self.found.differences += self._named(day, looking)
 
-    def _named(self, day: TableDay, looking: _Looking) -> list[str]:
-        """Name the rows of a day that are missing or too many."""
-        wanted: Counter[str] = Counter()
-        for told in looking.of(day):
-            wanted.update(told.names)
-        sql = _NAMES_SQL.format(table=day.table.name, day=day.date)
-        there = Counter({told["filename"]: told["n"] for told in self._warehouse.rows(sql)})
-        lost, many = sorted((wanted - there).elements()), sorted((there - wanted).elements())
-        return [f"    row missing: {name}" for name in lost[:ROWS_SHOWN]] + [
-            f"    row too many: {name}" for name in many[:ROWS_SHOWN]
+    def _bundles(self, table: TableName, day: str, good: Counter[str]) -> list[str]:
+        """Name the bundles of a day of which BigQuery has more or fewer rows than the bundle."""
+        sql = _BUNDLES_SQL.format(table=table, day=day)
+        stored = Counter({row["url"] or "": row["n"] for row in self._warehouse.rows(sql)})
+        differ = [url for url in sorted(good | stored) if good[url] != stored[url]]
+        return [
+            f"  {url}: {good[url]} good rows, {stored[url]} in BigQuery"
+            for url in differ[:BUNDLES_SHOWN]
         ]
-
-
-@dataclass(slots=True)
-class Rows:
-    """The good rows of a day: the number in each bundle, and the sum of all their names."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    sum: int = 0
-
-    def add(self, url: str, told: Row) -> None:
-        """Add the rows of one bundle."""
-        self.counts[url] += told.rows
-        self.sum += told.sum
-
-
-class _Looking:
-    """Reads bundles of a wave for the names of their rows."""
-
-    def __init__(
-        self, spark: SparkSession, wave: Wave, unwanted: DataFrame, patience_s: float
-    ) -> None:
-        self._spark = spark
-        self._wave = wave
-        self._unwanted = unwanted
-        self._patience_s = patience_s
-
-    def of(self, day: TableDay) -> list[Row]:
-        """Read the bundles of one day."""
-        owners = enumerate(self._wave.owners)
-        return self.at([n for n, owner in owners if owner.day.key == day.key], keep=True)
-
-    def at(self, bundles: list[int], *, keep: bool) -> list[Row]:
-        """Return for each bundle the columns of `filenames.DDL`."""
-        if not bundles:
-            return []
-        tasks, patience_s = self._wave.tasks, self._patience_s
-
-        def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return filenames.found(batches, tasks, patience_s, keep=keep)
-
-        wanted = self._spark.createDataFrame([(bundle,) for bundle in bundles], "bundle INT")
-        several = min(len(bundles), 4 * self._spark.sparkContext.defaultParallelism)
-        rows = steps.to_write(wanted, self._unwanted).repartition(several, "bundle")
-        return rows.mapInArrow(task, filenames.DDL).collect()
-
-
-def _bundles(day: TableDay, counts: Counter[str], warehouse: Warehouse) -> list[str]:
-    """Name the bundles of a day of which BigQuery has more or fewer rows than the bundle."""
-    sql = _BUNDLES_SQL.format(table=day.table.name, day=day.date)
-    stored = Counter({told["url"]: told["n"] for told in warehouse.rows(sql)})
-    differ = [url for url in sorted(counts | stored) if counts[url] != stored[url]]
-    return [
-        f"  {url}: {counts[url]} good rows, {stored[url]} in BigQuery"
-        for url in differ[:BUNDLES_SHOWN]
-    ]

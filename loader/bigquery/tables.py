@@ -126,7 +126,7 @@ def prepare_view(
         warehouse.create_table(view, {**wanted, "description": told})
         return True
     # BigQuery fixes a view's columns when it is created, so it is replaced when the table has more.
-    frozen = _fields_of(found)
+    frozen = fields_of(found)
     if found.view_query == sql and not compare(frozen, tables[0][1]).added:
         return False
     return warehouse.change_table(found, wanted) is not None
@@ -146,11 +146,12 @@ def others_in_view(
     for parts in sorted(names - {(n.project, n.dataset, n.table) for n, _ in tables}):
         name = TableName(project=parts[0], dataset=parts[1], table=parts[2], wanted=parts[1])
         if there := warehouse.get_table(name):
-            others.append((name, _fields_of(there)))
+            others.append((name, fields_of(there)))
     return others
 
 
-def _fields_of(found: bigquery.Table) -> Fields:
+def fields_of(found: bigquery.Table) -> Fields:
+    """Return the columns of a table as the service describes it."""
     return fields_from_api([column.to_api_repr() for column in found.schema])
 
 
@@ -204,7 +205,7 @@ def _difference(table: Table, found: bigquery.Table) -> tuple[Fields, Json]:
             hint="load into another dataset, or remove it",
         )
     _check_owner(table, found)
-    stored = _fields_of(found)
+    stored = fields_of(found)
     comparison = compare(stored, table.fields)
     if comparison.relation is Relation.INCOMPATIBLE:
         raise SchemaError(

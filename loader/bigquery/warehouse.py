@@ -127,6 +127,11 @@ class Warehouse:
             self._client.create_table(table, exists_ok=True, **self._how)
             return self._client.get_table(str(name), **self._how)
 
+    def delete_table(self, name: TableName) -> None:
+        """Delete a table; do nothing if it does not exist."""
+        with _translated(f"table {name}"):
+            self._client.delete_table(str(name), not_found_ok=True, **self._how)
+
     def change_table(self, table: bigquery.Table, properties: Json) -> bigquery.Table | None:
         """Change some properties; return None if another client changed the table meanwhile."""
         resource = {**table.to_api_repr(), **properties}

@@ -86,9 +86,9 @@ class Console:
             self._err.flush()
 
     def result(self, text: str) -> None:
-        """Write a line of the result."""
+        """Write a line of the result; names in it may have control characters, which are not."""
         with self._lock:
-            self._out.write(text + "\n")
+            self._out.write(_plain(text) + "\n")
             self._out.flush()
 
     def table(self, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

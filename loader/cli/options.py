@@ -94,7 +94,7 @@ HELP: tuple[tuple[str, str, str, str], ...] = (
     ("accept-deletions", "", "false", "load days that lack objects they were loaded from"),
     ("allow-empty", "", "false", "no bucket, no schema, or none of a given name, is no error"),
     ("dry-run", "", "false", "print the plan and touch nothing"),
-    ("verify-only", "", "false", "compare index, bundles and BigQuery; write nothing"),
+    ("verify-only", "", "false", "compare index, bundles and BigQuery; change nothing"),
 )  # fmt: skip
 
 

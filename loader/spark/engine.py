@@ -35,7 +35,8 @@ def run(
     max_bad: float,
     patience_s: float,
     counted: Accumulator[int] | None = None,
-) -> None:
+    rejects: bool = True,
+) -> list[Row]:
     """Verify the days of a wave, and write to staging what their load jobs need.
 
     Args:
@@ -44,6 +45,10 @@ def run(
         max_bad: the largest fraction of bad rows with which a day is loaded.
         patience_s: how long a failing request to a bucket is retried.
         counted: an accumulator of verified rows, updated at the end of each task.
+        rejects: whether to write bad rows too.
+
+    Returns:
+        The columns of `steps.per_bundle` for each bundle.
     """
     cores = spark.sparkContext.defaultParallelism
     groups = wave.groups(cores)
@@ -53,9 +58,10 @@ def run(
         bundles = steps.per_bundle(rows).collect()
         for bundle in bundles:
             _count(wave, bundle)
-        copies = _choose(wave, bundles, max_bad)
+        copies = _choose(wave, bundles, max_bad, rejects=rejects)
         if copies:
             _write(spark, wave, copies, rows, patience_s)
+        return bundles
     finally:
         rows.unpersist()
 
@@ -92,7 +98,7 @@ def _count(wave: Wave, bundle: Row) -> None:
     verdict.corrupt += bool(bundle.corrupt)
 
 
-def _choose(wave: Wave, bundles: list[Row], max_bad: float) -> dict[int, Copy]:
+def _choose(wave: Wave, bundles: list[Row], max_bad: float, *, rejects: bool) -> dict[int, Copy]:
     """Set the objects to load for each day; return what must be written to staging first."""
     copies: dict[int, Copy] = {}
     left = {id(day): day.rejected if day.is_loadable(max_bad) else SAMPLE_ROWS for day in wave.days}
@@ -100,7 +106,7 @@ def _choose(wave: Wave, bundles: list[Row], max_bad: float) -> dict[int, Copy]:
         verdict, task = wave.owners[bundle.bundle], wave.tasks[bundle.bundle]
         if verdict.error:
             continue
-        most = min(bundle.bad, left[id(verdict)])
+        most = min(bundle.bad, left[id(verdict)]) if rejects else 0
         left[id(verdict)] -= most
         unwanted = bundle.bad + bundle.repeated
         loads = verdict.is_loadable(max_bad) and (not unwanted or unwanted < bundle.rows)
