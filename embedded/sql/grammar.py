@@ -77,7 +77,7 @@ TIMESTAMP_SUB TIMESTAMP_TRUNC TIME_ADD TIME_DIFF TIME_SUB TIME_TRUNC TO_BASE32 T
 TO_CODE_POINTS TRANSLATE TRIM TRUNC UNICODE UNIX_DATE UNIX_MICROS UNIX_MILLIS UNIX_SECONDS UNNEST
 UPPER VARIANCE VAR_POP VAR_SAMP WEEK
 """
-FOREIGN = frozenset(exp.FUNCTION_BY_NAME) - set(NAMES.split())
+FOREIGN = frozenset(exp.FUNCTION_BY_NAME) - set(NAMES.split()) - {"AND", "OR", "CASE"}  # operators
 ALLOWED = frozenset(f"{SHAPES} {OPERATORS} {FUNCTIONS}".split())
 # What a table, a join or a SELECT may carry: a version, a sample, a pivot are none of them.
 CARRIED: dict[type[exp.Expr], frozenset[str]] = {

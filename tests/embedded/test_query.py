@@ -69,6 +69,8 @@ SHAPES: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("SELECT RAW.Test.ID FROM queried.free WHERE N = 1", [("a",)]),
     ("SELECT t.raw.test.id FROM `proj.queried.free` AS t WHERE t.n = 1", [("a",)]),
     ("SELECT free.n FROM proj.queried.free WHERE free.n > 2", [(3,)]),
+    ("SELECT n FROM queried.free WHERE site = 'par' AND (n = 1 OR (n = 2))", [(2,)]),
+    ("SELECT CASE (n) WHEN 1 THEN 'one' END FROM queried.free WHERE n = 1", [("one",)]),
     ("SELECT n FROM queried.free ORDER BY n", [(None,), (1,), (2,), (3,)]),
     ("SELECT n FROM queried.free ORDER BY n DESC", [(3,), (2,), (1,), (None,)]),
     ("SELECT raw.j.k FROM queried.free WHERE n = 1", [(1,)]),
