@@ -122,13 +122,7 @@ class TableReader:
         self._meta_dataset = meta_dataset
         self._retry = DEFAULT_RETRY.with_timeout(patience_s)
         self._job_retry = DEFAULT_JOB_RETRY.with_timeout(patience_s)
-        emulated = bool(os.environ.get("BIGQUERY_EMULATOR_HOST"))
-        with _translated(f"BigQuery of {project}"):
-            self._client = bigquery.Client(
-                project=project,
-                location=location,
-                credentials=AnonymousCredentials() if emulated else None,
-            )
+        self._client = open_client(project, location)
 
     def close(self) -> None:
         """Close the connections."""
@@ -167,7 +161,7 @@ class TableReader:
         return TableName(project=self._project, dataset=dataset, table=table, wanted=dataset)
 
     def _is_there(self, name: TableName) -> bool:
-        with _translated(f"table {name}"):
+        with translated(f"table {name}"):
             try:
                 self._client.get_table(str(name), retry=self._retry, timeout=TIMEOUT_S)
             except NotFound:
@@ -178,7 +172,7 @@ class TableReader:
         arrays = [
             bigquery.ArrayQueryParameter(key, "STRING", value) for key, value in parameters.items()
         ]
-        with _translated("query"):
+        with translated("query"):
             found = self._client.query_and_wait(
                 sql,
                 job_config=bigquery.QueryJobConfig(query_parameters=arrays),
@@ -190,8 +184,24 @@ class TableReader:
             return [dict(row.items()) for row in found]
 
 
+def open_client(project: str, location: str) -> bigquery.Client:
+    """Return a client; BIGQUERY_EMULATOR_HOST (a URL) selects another server.
+
+    Raises:
+        QueryError: there are no credentials.
+    """
+    emulated = bool(os.environ.get("BIGQUERY_EMULATOR_HOST"))
+    with translated(f"BigQuery of {project}"):
+        return bigquery.Client(
+            project=project,
+            location=location,
+            credentials=AnonymousCredentials() if emulated else None,
+        )
+
+
 @contextmanager
-def _translated(what: str) -> Iterator[None]:
+def translated(what: str) -> Iterator[None]:
+    """Turn the client's errors into QueryErrors; `what` says what was tried."""
     try:
         yield
     except GoogleAuthError as exc:

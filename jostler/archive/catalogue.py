@@ -54,8 +54,8 @@ class Catalogue(Protocol):
     def bundles(self, query: Query, tally: Tally | None = None) -> Iterator[Bundle]:
         """Yield the bundles with a file that matches, in the order of their files.
 
-        The sums are those of the whole bundle.  A bundle of which another one has all matching
-        files is left out, and `query.after` and `query.limit` count files.
+        The sums are those of the whole bundle, and `query.limit` counts bundles.  A file that is
+        stored twice counts in both of its bundles.
         """
 
     def nodes(self, query: Query) -> tuple[str, ...]:

@@ -54,6 +54,10 @@ class Origin:
         return f"{self.bucket}/{self.data}"
 
 
+NOWHERE = Origin(bucket="", data="", index="", datatype="", node="", day=date.min)
+"""Stands for the origin of a file whose index has not been named yet; no result has it."""
+
+
 class File(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
     """One stored file: one row of an index.
 
@@ -85,7 +89,7 @@ class File(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False)
     start: datetime | None
     end: datetime | None
     work_id: str | None
-    origin: Origin
+    origin: Origin = NOWHERE
 
     @property
     def datatype(self) -> str:

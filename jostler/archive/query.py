@@ -9,15 +9,14 @@ Pure.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from jostler.archive.files import File, Position, day_in, utc
 from jostler.format.names import REJECTED
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+Matcher = Callable[[File], bool]
 
 DAY = timedelta(days=1)
 FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2099, 12, 31)
@@ -95,6 +94,20 @@ class Query:
             first = max(first, self.after.day)
         return first, last
 
+    def folders(self) -> tuple[date, date]:
+        """Return the first and the last day for sums by day: without a day to either side."""
+        first, last = self.first_day or FIRST_DAY, self.last_day or LAST_DAY
+        if self.start:
+            first = max(first, utc(self.start).date())
+        if self.end:
+            last = min(last, utc(self.end).date())
+        return first, last
+
+    @property
+    def asks_files(self) -> bool:
+        """Whether a condition can tell files of one bundle apart."""
+        return bool(self.start or self.end or self.work_id or self.filename or self.hash)
+
     def wants(self, datatype: str, node: str) -> bool:
         """Return whether files of this datatype and node may be wanted."""
         is_wanted = datatype in self.datatypes if self.datatypes else datatype != REJECTED
@@ -109,9 +122,25 @@ class Query:
             return position.day < after.day
         return position > after
 
-    def matcher(self) -> Callable[[File], bool]:
-        """Return a function that says whether a file of a wanted bundle matches."""
-        checks: list[Callable[[File], bool]] = []
+    def identity_matcher(self) -> Matcher | None:
+        """Return a function that says whether Filename and Hash match; None if all do.
+
+        It is asked before repeats are left out, because all rows of one file answer alike.
+        """
+        checks: list[Matcher] = []
+        if self.hash:
+            digest = self.hash.lower()
+            checks.append(lambda file: file.hash == digest)
+        if self.filename:
+            checks.append(self._names())
+        return _all(checks)
+
+    def matcher(self) -> Matcher | None:
+        """Return a function that says whether times and job match; None if all do.
+
+        It is asked after repeats are left out: the earliest row of a file decides.
+        """
+        checks: list[Matcher] = []
         if self.start:
             start = self.start
             checks.append(lambda file: file.finish >= start)
@@ -121,21 +150,16 @@ class Query:
         if self.work_id:
             work_id = self.work_id.lower()
             checks.append(lambda file: file.work_id == work_id)
-        if self.hash:
-            digest = self.hash.lower()
-            checks.append(lambda file: file.hash == digest)
-        if self.filename:
-            checks.append(self._names())
-        match checks:
-            case []:
-                return lambda _file: True
-            case [only]:
-                return only
-        return lambda file: all(check(file) for check in checks)
+        return _all(checks)
 
-    def _names(self) -> Callable[[File], bool]:
+    @property
+    def is_pattern(self) -> bool:
+        """Whether `filename` is a pattern."""
+        return bool(_GLOB_RE.search(self.filename))
+
+    def _names(self) -> Matcher:
         wanted, whole = self.filename, "/" in self.filename
-        if _GLOB_RE.search(wanted):
+        if self.is_pattern:
             found = re.compile(self.filename_re()).fullmatch
             if whole:
                 return lambda file: found(file.path) is not None
@@ -161,6 +185,12 @@ class Query:
                 parts.append(re.escape(char))
             at = found.end() if found else at + 1
         return f"(?s:{''.join(parts)})"
+
+
+def _all(checks: list[Matcher]) -> Matcher | None:
+    if len(checks) > 1:
+        return lambda file: all(check(file) for check in checks)
+    return checks[0] if checks else None
 
 
 def around(day: date) -> tuple[datetime, datetime]:

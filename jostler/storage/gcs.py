@@ -41,7 +41,6 @@ from jostler.errors import (
 )
 from jostler.storage.bucket import ObjectInfo, StoredObject, content_type, upload_id
 from jostler.storage.causes import cause
-from jostler.storage.multipart import upload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -84,8 +83,13 @@ class GcsStorage:
     ) -> None:
         """Upload on condition that no object exists; on 412 compare the stored upload id."""
         digest = digest or upload_id(data)
+        blob = self._bucket.blob(name)
+        blob.metadata = {**metadata, "upload-id": digest}
         try:
-            self._upload(name, data, {**metadata, "upload-id": digest}, generation=0)
+            with _bucket_exists(self.url), self._asking(name):
+                blob.upload_from_string(
+                    data, content_type=content_type(name), if_generation_match=0, **self._how
+                )
         except ConflictError:
             if self.upload_id(name) != digest:
                 raise
@@ -120,22 +124,14 @@ class GcsStorage:
 
     def replace(self, name: str, data: bytes, version: str) -> None:
         """Upload on condition that the generation is still `version`."""
-        self._upload(name, data, {"upload-id": upload_id(data)}, generation=int(version))
-
-    def _upload(
-        self, name: str, data: bytes, metadata: Mapping[str, str], *, generation: int
-    ) -> None:
-        retry = self._how["retry"]
+        blob = self._bucket.blob(name)
+        blob.metadata = {"upload-id": upload_id(data)}
         with _bucket_exists(self.url), self._asking(name):
-            (retry(upload) if retry else upload)(
-                self._client,
-                self._name,
-                name,
+            blob.upload_from_string(
                 data,
                 content_type=content_type(name),
-                metadata=metadata,
-                generation=generation,
-                timeout=self._how["timeout"],
+                if_generation_match=int(version),
+                **self._how,
             )
 
     def list(self, prefix: str, start: str = "", end: str = "") -> Iterator[ObjectInfo]:

@@ -1,0 +1,186 @@
+"""An archive made row by row: index objects in a bucket, and the same rows in BigQuery."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import uuid
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from google.cloud import bigquery
+from isal import isal_zlib
+
+from jostler.format.names import BundleName, Day, Kind, Place
+from jostler.storage import open_storage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+PLACE = Place(data_dir="autoload/v1", organization="", experiment="exp")
+DAY = date(2026, 1, 2)
+NEW = "new"
+OLD = "old"
+"""As agents before 0.2 wrote it: without Start, End and WorkID."""
+GO = "go"
+_RAW_TYPES = {
+    **dict.fromkeys(("Filename", "Datatype", "Node", "ArchiveURL", "Hash", "WorkID"), "STRING"),
+    **dict.fromkeys(("Size", "Line", "Offset", "Length"), "INTEGER"),
+    **dict.fromkeys(("TimeAdded", "Start", "End"), "TIMESTAMP"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One file of a bundle to be made."""
+
+    name: str
+    start: datetime | None = None
+    end: datetime | None = None
+    work_id: str | None = None
+    added: datetime = datetime(2026, 1, 2, 12, tzinfo=UTC)
+    content: bytes = b""
+    size: int = 100
+
+
+def at(hour: float, day: date = DAY) -> datetime:
+    """Return an instant of a day."""
+    return datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(hours=hour)
+
+
+def text(when: datetime | None) -> str | None:
+    return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if when else None
+
+
+@dataclass
+class MadeArchive:
+    """Index objects below a directory; `rows` are what the loader would load of them."""
+
+    root: Path
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    rejected: list[dict[str, Any]] = field(default_factory=list)
+    made: int = 0
+
+    @property
+    def url(self) -> str:
+        return self.root.as_uri()
+
+    def put(
+        self,
+        entries: Iterable[Entry],
+        *,
+        datatype: str = "foo1",
+        day: date = DAY,
+        node: str = "n1",
+        form: str = NEW,
+        created: datetime | None = None,
+        place: Place = PLACE,
+    ) -> BundleName:
+        """Store an index object; each is created later than the one before, if nothing is said."""
+        self.made += 1
+        name = BundleName(
+            place=place,
+            datatype=datatype,
+            day=Day(day),
+            created=created or at(20) + timedelta(seconds=self.made),
+            node=node,
+            kind=Kind.INDEX,
+        )
+        lines = []
+        for line, entry in enumerate(entries, 1):
+            row = self._row(name, entry, line, form)
+            self.rows.append(row)
+            raw = dict(row["raw"])
+            if form == GO:
+                raw["TimeAdded"] = entry.added.strftime("%Y/%m/%dT%H%M%S.%fZ")
+            lines.append(json.dumps(raw if form == GO else row, separators=(",", ":")))
+        end = "" if form == GO else "\n"
+        packed = isal_zlib.compress(("\n".join(lines) + end).encode(), 1, 31)
+        open_storage(self.url).put_new(str(name), packed, {})
+        return name
+
+    def _row(self, name: BundleName, entry: Entry, line: int, form: str) -> dict[str, Any]:
+        filename = f"{name.day.path}/{entry.name}"
+        if form == GO:
+            filename = f"/var/spool/{name.place.experiment}/{name.datatype}/{filename}"
+        raw: dict[str, Any] = {
+            "Filename": filename,
+            "Size": entry.size,
+            "TimeAdded": text(entry.added),
+        }
+        content = entry.content or filename.encode()
+        if form != GO:
+            raw |= {
+                "Datatype": name.datatype,
+                "Node": name.node,
+                "ArchiveURL": f"{self.url}/{replace(name, kind=Kind.DATA)}",
+                "Line": line,
+                "Hash": hashlib.blake2b(content, digest_size=16).hexdigest(),
+                "Offset": 10 + 1000 * (line - 1),
+                "Length": 1000,
+            }
+        if form == NEW:
+            raw |= {"Start": text(entry.start), "End": text(entry.end), "WorkID": entry.work_id}
+        archiver = {
+            "Version": "jostler@0.2",
+            "GitCommit": "c",
+            "ArchiveURL": f"{self.url}/{name}",
+            "Filename": filename,
+        }
+        return {"date": name.day.iso, "archiver": archiver, "raw": raw}
+
+    def put_rejected(self, reasons: Iterable[tuple[str, str]], *, node: str = "n1") -> None:
+        """Store a bundle of rejected files, of which each has a datatype and a reason."""
+        pairs = list(reasons)
+        entries = [Entry(name=f"bad{number}.json") for number in range(len(pairs))]
+        index = self.put(entries, datatype="rejected1", node=node)
+        rows = [
+            {
+                "date": index.day.iso,
+                "raw": {"Datatype": datatype, "Node": node, "Reason": reason, "Content": "e30="},
+            }
+            for datatype, reason in pairs
+        ]
+        self.rejected += rows
+        packed = isal_zlib.compress("".join(json.dumps(r) + "\n" for r in rows).encode(), 1, 31)
+        open_storage(self.url).put_new(str(replace(index, kind=Kind.DATA)), packed, {})
+
+    def load(self, client: bigquery.Client, *, columns: Iterable[str] = _RAW_TYPES) -> None:
+        """Make the tables index1 and rejected1 of the experiment in BigQuery, with all rows."""
+        _load(client, "raw_exp.index1", self.rows, {name: _RAW_TYPES[name] for name in columns})
+        names = ("Datatype", "Node", "Reason", "Content")
+        _load(client, "raw_exp.rejected1", self.rejected, dict.fromkeys(names, "STRING"))
+
+
+def project() -> str:
+    """Return a name of a project that no other test has."""
+    return f"p{uuid.uuid4().hex[:12]}"
+
+
+def _load(
+    client: bigquery.Client, table: str, rows: list[dict[str, Any]], raw: dict[str, str]
+) -> None:
+    client.create_dataset(table.partition(".")[0], exists_ok=True)
+    archiver = ("Version", "GitCommit", "ArchiveURL", "Filename")
+    made = bigquery.Table(
+        f"{client.project}.{table}",
+        schema=[
+            bigquery.SchemaField("date", "DATE"),
+            bigquery.SchemaField(
+                "archiver", "RECORD", fields=[bigquery.SchemaField(n, "STRING") for n in archiver]
+            ),
+            bigquery.SchemaField(
+                "raw", "RECORD", fields=[bigquery.SchemaField(n, t) for n, t in raw.items()]
+            ),
+        ],
+    )
+    made.time_partitioning = bigquery.TimePartitioning(field="date")
+    made.require_partition_filter = True
+    client.create_table(made)
+    if rows:
+        lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        config = bigquery.LoadJobConfig(source_format="NEWLINE_DELIMITED_JSON")
+        client.load_table_from_file(io.BytesIO(lines), made, job_config=config).result()
