@@ -19,12 +19,27 @@ COPY loader loader
 RUN SETUPTOOLS_SCM_PRETEND_VERSION_FOR_JOSTLER="${VERSION}" \
     /build/bin/python -m pip wheel --no-deps --no-build-isolation --wheel-dir /wheels .
 
+# The native module, which is optional: --build-arg NATIVE=no leaves it out.  It is compiled for the platform
+# of the build; docs/image.md tells how for another one.  Crates are held to Cargo.lock's checksums.
+FROM tools AS native
+ARG NATIVE=yes
+WORKDIR /src/native
+COPY native ./
+# hadolint ignore=DL3008
+RUN mkdir /wheels \
+    && if [ "${NATIVE}" = yes ]; then apt-get update \
+    && apt-get install -y --no-install-recommends cargo gcc libc6-dev \
+    && rm -rf /var/lib/apt/lists/* \
+    && PATH="/build/bin:${PATH}" /build/bin/python -m pip wheel --no-deps --no-build-isolation --wheel-dir /wheels . \
+    ; fi
+
 FROM tools AS agent-venv
 COPY requirements-agent.lock ./
 RUN python3 -m venv --without-pip /opt/venv \
     && /build/bin/python -m pip --python /opt/venv/bin/python install --no-compile \
         --only-binary :all: --require-hashes -r requirements-agent.lock
 COPY --from=wheel /wheels /wheels
+COPY --from=native /wheels /wheels
 RUN /build/bin/python -m pip --python /opt/venv/bin/python install --no-compile --no-deps /wheels/*.whl \
     && rm -r /opt/venv/lib/python3*/site-packages/loader /opt/venv/bin/jostler-load /opt/venv/bin/jostler-sql \
     && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/venv/lib
@@ -37,6 +52,7 @@ COPY requirements-loader.lock ./
 RUN /build/bin/python -m pip wheel --no-deps --no-build-isolation --require-hashes \
         --wheel-dir /dependencies -r requirements-loader.lock
 COPY --from=wheel /wheels /wheels
+COPY --from=native /wheels /wheels
 # hadolint ignore=DL3003
 RUN python3 -m venv --without-pip /opt/venv \
     && /build/bin/python -m pip --python /opt/venv/bin/python install --no-compile --no-deps \

@@ -10,7 +10,7 @@ apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
   && apt-get update -qq && apt-get install -qq -y $(1) >/dev/null; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java chromium systemd k8s-tools k8s-check k8s-real check lint types test format lock image-check demo screenshot bench bench-loader torture clients clean
+.PHONY: help setup native rust fuzz-native java chromium systemd k8s-tools k8s-check k8s-real check lint types test format lock image-check demo screenshot bench bench-loader torture clients clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -25,7 +25,31 @@ $(READY): pyproject.toml requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-setup: $(READY) ## make the virtual environment from the lock file
+setup: $(READY) native ## make the virtual environment from the lock file, and the native module where cargo is
+
+# The native module is optional: without a cargo that is new enough all works, and files are judged more slowly.
+RUST_MIN := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' native/Cargo.toml)
+rust = export PATH="$(CURDIR)/$(BIN):$$PATH:$$HOME/.cargo/bin"; cd native
+rust_is_new = printf '%s\n' $(RUST_MIN) "$$(cargo --version 2>/dev/null | cut -d' ' -f2)" | sort -VC
+NATIVE := $(VENV)/.native
+
+$(NATIVE): $(READY) native/Cargo.toml native/Cargo.lock native/pyproject.toml $(wildcard native/src/*.rs)
+	@$(rust); if $(rust_is_new); then \
+	  python -m pip install --quiet --no-deps --no-build-isolation --force-reinstall . && touch "$(CURDIR)/$@"; \
+	  else echo "the native module is not built, so files are judged more slowly: install cargo $(RUST_MIN) or newer"; fi
+
+native: $(NATIVE) ## build the native module and install it (needs cargo)
+
+rust: $(READY) # the crate alone: format, lints and tests, as far as cargo and its tools are there
+	@$(rust); if $(rust_is_new); then \
+	  { ! cargo fmt --version >/dev/null 2>&1 || cargo fmt --check; } \
+	  && { ! cargo clippy --version >/dev/null 2>&1 || cargo clippy --quiet --release --locked --all-targets -- -D warnings; } \
+	  && cargo test --quiet --release --locked --no-default-features; fi
+
+PAIRS ?= 2000000
+fuzz-native: $(NATIVE) ## the native judge against the exact one, on PAIRS=2000000 generated and changed documents
+	JOSTLER_NATIVE_PAIRS=$(PAIRS) JOSTLER_NATIVE_EXAMPLES=20000 $(BIN)/python -m pytest -q -s \
+	  tests/unit/schema/test_native.py -k 'accepts_only or accepted_alone'
 
 java:
 	@command -v java >/dev/null || $(call apt,openjdk-17-jre-headless) \
@@ -60,7 +84,7 @@ systemd:
 k8s-check: java k8s-tools ## build and check the manifests, the alerts and the dashboard alone
 	$(BIN)/python -m pytest tests/k8s
 
-check: java k8s-tools lint types test ## lint, format check, strict types, all tests with branch coverage
+check: java k8s-tools lint types rust test ## lint, format check, strict types, all tests with branch coverage
 
 lint: $(READY) ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -71,7 +95,7 @@ types: $(READY) ## mypy, strict
 
 # Three at once: most tests wait for a process or a server; a file stays with one worker, which has one
 # Spark session, one BigQuery and one GCS server for all its files.
-test: java chromium systemd k8s-tools $(READY) ## all tests, with branch coverage
+test: java chromium systemd k8s-tools $(READY) native ## all tests, with branch coverage
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --cov --cov-report=term
 
 format: $(READY) ## let ruff write the format and the safe fixes
@@ -85,7 +109,7 @@ lock: ## write the lock files anew (needs uv): of everything, and of each image
 	$(COMPILE) pyproject.toml --extra dev -o requirements.lock
 	$(COMPILE) --no-annotate -c requirements.lock pyproject.toml -o requirements-agent.lock
 	$(COMPILE) --no-annotate -c requirements.lock pyproject.toml --extra loader -o requirements-loader.lock
-	printf 'setuptools\nsetuptools-scm\n' | $(COMPILE) --no-annotate -c requirements.lock - -o requirements-build.lock
+	printf 'maturin\nsetuptools\nsetuptools-scm\n' | $(COMPILE) --no-annotate -c requirements.lock - -o requirements-build.lock
 
 image-check: java $(READY) ## build both images here and run them (slow; root, Debian; see docs/image.md)
 	@for p in buildah debootstrap bwrap; do command -v $$p >/dev/null || $(call apt,buildah debootstrap bubblewrap) \
@@ -130,4 +154,4 @@ torture: java $(READY) ## kill agents (MINUTES=30), then loaders (RUNS=200) at r
 	$(BIN)/python -m tests.torture.loaders --runs $(RUNS)
 
 clean: ## remove the virtual environment and what tools left
-	rm -rf $(VENV) $(CLIENTS) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist *.egg-info
+	rm -rf $(VENV) $(CLIENTS) native/target .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist *.egg-info

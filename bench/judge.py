@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostler.schema import Field, Fields, Judge, Mode, json_object_flaw, parse_datatype_schema
+from jostler.schema.native import Use, find
 from jostler.schema.slow import SlowJudge
 
 if TYPE_CHECKING:
@@ -105,6 +106,9 @@ def compare(title: str, fields: Fields, documents: list[bytes]) -> None:
     measure("  as it is", judge.flaw, documents)
     measure("  with a space", judge.flaw, [document + b" " for document in documents])
     measure("  slow judge alone", SlowJudge(fields).flaw, documents)
+    if native := find(Use.AUTO).judge(fields):
+        accepted = sum(map(native.accepts, documents))
+        measure(f"  native, {accepted} accepted", native.accepts, documents)
     measure("  as any JSON object", json_object_flaw, documents)
 
 

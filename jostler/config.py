@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jostler.bundle import Limits
     from jostler.format.compression import CompressionChoice
     from jostler.format.names import Place
+    from jostler.schema import Use
     from jostler.watchdir import Watch
 
 
@@ -95,6 +96,7 @@ class Config:
     flush_timeout_s: float
     bad_files: BadFiles
     validate: Validate
+    native: Use
     state_dir: Path
     old_state_dir: Path | None
     compression: CompressionChoice

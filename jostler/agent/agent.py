@@ -45,6 +45,7 @@ from jostler.bundle import (
 )
 from jostler.config import Mode
 from jostler.log import Log
+from jostler.schema import native
 from jostler.storage import Storage, open_storage
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ class Agent:
         stop: set to stop taking files and drain.
         abort: set to end at once.
 
+    Raises:
+        ConfigError: `-native` requires a module that cannot be used.
+
     Attributes:
         status: what it shows of itself; for other threads.
     """
@@ -84,6 +88,7 @@ class Agent:
         abort: threading.Event,
     ) -> None:
         self.config = config
+        self._native = native.find(config.native)
         self._tables = tables
         self._arrivals = arrivals
         self._stop = stop
@@ -98,7 +103,7 @@ class Agent:
         self._in_flight = InFlightBundles()
         ages = Ages(config.settle_age_s, config.missed_age_s)
         self._left = LeftFiles(ages, config.state_dir / KEPT_FILE)
-        self.status = Status(config, self._why)
+        self.status = Status(config, self._why, self._native)
         self._reporter = Reporter(self.status, self._tally, self._in_flight)
         self._uploads = Uploads(
             Commit(self._buckets.open, self._journal, self._spool, self.status.troubles),
@@ -177,7 +182,9 @@ class Agent:
             return self._stop.is_set()
         with lock:
             self._reporter.waits_for("the bucket to answer for the table schemas")
-            judges = await_judges(self.config, self._tables, self._buckets.open, meanwhile)
+            judges = await_judges(
+                self.config, self._tables, self._buckets.open, meanwhile, self._native
+            )
             if judges is None:
                 return True  # stopped before anything was taken
             self._judges.update(judges)
@@ -206,7 +213,17 @@ class Agent:
             version=build.version(),
             commit=build.commit(),
             mode=str(config.mode),
+            native=self._native.version,
         )
+        self._say_native()
+
+    def _say_native(self) -> None:
+        """Log why the native module is not used although it may be."""
+        why, then = self._native.why_not, "files are judged in Python, which is slower"
+        if self._native.is_absent:
+            log.info("native.unused", why=why, next=then)
+        elif why:
+            log.warning("native.unused", why=why, next=then)
 
     def _recover(self) -> None:
         """Go on with what an earlier process sealed.  Watches already exist: nothing is missed."""

@@ -20,7 +20,7 @@ from jostler.agent import schema_sync
 from jostler.bundle import state_dir
 from jostler.errors import AuthError, ConflictError, JostlerError, SchemaError
 from jostler.format.names import OWN_DATATYPES
-from jostler.schema import Relation
+from jostler.schema import Relation, native
 from jostler.storage import open_storage
 from jostler.watchdir import Watch, open_arrivals
 
@@ -69,6 +69,7 @@ class _Preflight:
         self._line("state-dir", self._state_dir)
         self._line("free disk", self._free_disk)
         self._line("inotify", self._inotify)
+        self._line("native", lambda: native.find(self._config.native).told)
         self._line("datatype schemas", self._schemas)
         self._line("credentials", self._credentials)
         if self._storage:

@@ -19,14 +19,14 @@ from jostler.bundle import Archiver, Backoff, Stamp, Trouble
 from jostler.config import Mode, Validate
 from jostler.errors import ConfigError, TransientError, stable_text
 from jostler.log import Log
-from jostler.schema import Judge, json_object_flaw
+from jostler.schema import Judge, object_judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from jostler.bundle import Journal, UploadStats
     from jostler.config import Config
-    from jostler.schema import Fields, Flaw
+    from jostler.schema import Fields, Flaw, Native
     from jostler.storage import Storage
 
     Judges = Mapping[str, Callable[[bytes], Flaw | None]]
@@ -124,10 +124,18 @@ def await_judges(
     tables: Mapping[str, Fields],
     open_storage: Callable[[str], Storage],
     meanwhile: Meanwhile,
+    native: Native,
 ) -> Judges | None:
     """Synchronise all table schemas with the bucket's; try again until the bucket can be reached.
 
     Right after the start of a pod, its network or its service-account token may not be ready.
+
+    Args:
+        config: the settings.
+        tables: the table schemas, by datatype.
+        open_storage: opens the bucket.
+        meanwhile: what goes on during the wait.
+        native: where native judges come from.
 
     Returns:
         By datatype, a function that returns the first flaw of a document, or None for a good one;
@@ -143,7 +151,7 @@ def await_judges(
         meanwhile.stats.begun("")
         try:
             judges = meanwhile.result_of(
-                lambda: _judges(config, tables, open_storage(config.bucket))
+                lambda: _judges(config, tables, open_storage(config.bucket), native)
             )
         except TransientError as exc:
             failures += 1
@@ -169,14 +177,16 @@ def await_judges(
     return None
 
 
-def _judges(config: Config, tables: Mapping[str, Fields], storage: Storage) -> Judges:
+def _judges(
+    config: Config, tables: Mapping[str, Fields], storage: Storage, native: Native
+) -> Judges:
     agreed = {
         name: sync(storage, config.place, name, ours, upload=config.upload_schema)
         for name, ours in tables.items()
     }
     if config.validate is Validate.JSON:
-        return dict.fromkeys(agreed, json_object_flaw)
-    return {name: Judge(raw_fields(table)).flaw for name, table in agreed.items()}
+        return dict.fromkeys(agreed, object_judge(native))
+    return {name: Judge(raw_fields(table), native).flaw for name, table in agreed.items()}
 
 
 def raw_fields(table: Fields) -> Fields:

@@ -96,6 +96,7 @@ class _Checks:
             flush_timeout_s=value("flush-timeout"),
             bad_files=value("bad-files"),
             validate=value("validate"),
+            native=value("native"),
             state_dir=Path(given or usual),
             old_state_dir=None if given else state_dir.earlier(local_data_dir, place.experiment),
             compression=compression,

@@ -12,6 +12,7 @@ from jostler.cli.commands import listed
 from jostler.cli.flags import Flag, boolean, directory, duration, size, usage, whole, words
 from jostler.config import BadFiles, LogFormat, Validate
 from jostler.format.compression import compression_choice
+from jostler.schema import Use
 from jostler.watchdir import Watch
 
 if TYPE_CHECKING:
@@ -164,6 +165,12 @@ TABLE = (
         read=_one_of(Validate),
         default="schema",
         help="schema: a BigQuery load would accept the file; json: it is one JSON object",
+    ),
+    Flag(
+        name="native",
+        read=_one_of(Use),
+        default="auto",
+        help="jostler-native, which accepts good files fast: auto (if installed), off, or require",
     ),
     Flag(
         name="state-dir",

@@ -6,7 +6,8 @@ from jostler.schema.datatype import parse_datatype_schema
 from jostler.schema.fields import Field, Fields, Mode, fields_from_api, fields_to_api, to_json
 from jostler.schema.flaw import Flaw, Reason
 from jostler.schema.infer import Inferred, infer
-from jostler.schema.judge import Judge, json_object_flaw
+from jostler.schema.judge import Judge, json_object_flaw, object_judge
+from jostler.schema.native import Native, Use
 from jostler.schema.show import render, warnings
 
 __all__ = [
@@ -19,14 +20,17 @@ __all__ = [
     "Inferred",
     "Judge",
     "Mode",
+    "Native",
     "Reason",
     "Relation",
+    "Use",
     "compare",
     "fields_from_api",
     "fields_to_api",
     "infer",
     "json_object_flaw",
     "merged",
+    "object_judge",
     "parse_datatype_schema",
     "render",
     "table_schema",

@@ -1,6 +1,7 @@
-"""Decide whether a document is good: ask the fast judge first, then the exact one.
+"""Decide whether a document is good: ask the fast judges first, then the exact one.
 
-**Invariant:** the answer is always the one that the exact judge gives.
+**Invariant:** the answer is always the one that the exact judge gives.  The native judge, where
+there is one, is asked first, then the fast one; both say only "good" or "undecided".
 
 Pure.
 """
@@ -14,12 +15,16 @@ import orjson
 from jostler.schema.document import parse
 from jostler.schema.fast import FastJudge
 from jostler.schema.flaw import Flaw
+from jostler.schema.native import UNUSED
 from jostler.schema.nulls import Path, spelled_apart, unknown_nulls, with_nulls
 from jostler.schema.slow import SlowJudge
 from jostler.schema.stream import SMALL_BYTES, is_large, streamed, walk
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jostler.schema.fields import Fields
+    from jostler.schema.native import Native
 
 NULLS_MAX = 100
 """How many unknown nulls are learned; a service that invents keys must not fill the memory."""
@@ -29,19 +34,27 @@ class Judge:
     """Decides whether a BigQuery load job would accept a JSON object as a row of these columns.
 
     The load job has an explicit schema and maxBadRecords=0.  Unknown members are refused unless
-    they are null (see `nulls`).  A judge is built in milliseconds, is pickled as its columns, and
-    may be shared by any number of threads.
+    they are null (see `nulls`).  A judge is built in milliseconds, is pickled as its columns
+    (without the native judge), and may be shared by any number of threads.
 
     The letter case of names affects the time, not the answer: the fast judge needs keys spelled as
     the columns are.  For rows with the key `Raw`, name the column `Raw`.
+
+    Args:
+        fields: the columns.
+        native: where the native judge comes from.
+
+    Attributes:
+        native: the native judge of these columns; None if there is none.
     """
 
-    __slots__ = ("_accepts", "_fast", "_nulls", "_slow", "fields")
+    __slots__ = ("_accepts", "_fast", "_nulls", "_slow", "fields", "native")
 
-    def __init__(self, fields: Fields) -> None:
+    def __init__(self, fields: Fields, native: Native = UNUSED) -> None:
         self.fields = fields
+        self.native = native.judge(fields)
         self._fast = FastJudge(fields)
-        self._accepts = self._fast.accepts
+        self._accepts = self.native.accepts if self.native else self._fast.accepts
         self._slow = SlowJudge(fields)
         self._nulls: dict[Path, str] = {}
 
@@ -54,6 +67,8 @@ class Judge:
         Raises nothing, whatever the bytes are.
         """
         if self._accepts(document):
+            return None
+        if self.native and self._fast.accepts(document):
             return None
         found = self._slow.flaw(document)
         if found is None and self._may_teach(document):
@@ -86,7 +101,17 @@ class Judge:
         if found:
             self._nulls = found | self._nulls
             self._fast = FastJudge(with_nulls(self.fields, self._nulls))
-            self._accepts = self._fast.accepts
+            if not self.native:
+                self._accepts = self._fast.accepts
+
+
+def object_judge(native: Native) -> Callable[[bytes], Flaw | None]:
+    """Return `json_object_flaw`, which asks the native judge first where there is one."""
+    judge = native.judge(None)
+    if judge is None:
+        return json_object_flaw
+    accepts = judge.accepts
+    return lambda document: None if accepts(document) else json_object_flaw(document)
 
 
 def json_object_flaw(document: bytes) -> Flaw | None:

@@ -81,6 +81,7 @@ def _agent(status: Status) -> Json:
     return {
         "version": build.version(),
         "commit": build.commit(),
+        "native": status.native.told,
         "node": config.node,
         "experiment": config.place.experiment,
         "bucket": config.bucket,

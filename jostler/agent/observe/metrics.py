@@ -355,9 +355,9 @@ GAUGES = (
     ),
     Family(
         "jostler_build_info",
-        "1; version and commit are in the labels.",
-        ("version", "commit"),
-        lambda _status, _view: {(build.version(), build.commit()): 1},
+        "1; version, commit and version of the native module are in the labels.",
+        ("version", "commit", "native"),
+        lambda status, _: {(build.version(), build.commit(), status.native.version): 1},
     ),
 )
 

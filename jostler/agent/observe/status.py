@@ -14,11 +14,13 @@ from jostler.agent.observe.history import Minutes
 from jostler.agent.observe.snapshot import Snapshot
 from jostler.agent.observe.survey import Survey, Surveyed
 from jostler.bundle import UploadStats
+from jostler.schema.native import UNUSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jostler.config import Config
+    from jostler.schema import Native
 
 
 class Status:
@@ -26,6 +28,8 @@ class Status:
 
     Args:
         config: of the agent.
+        why: returns where a file is, as JSON.
+        native: the native module.
 
     Attributes:
         started_s: Unix time.
@@ -37,8 +41,11 @@ class Status:
         why: returns where a file is, as JSON.
     """
 
-    def __init__(self, config: Config, why: Callable[[str], dict[str, Any]]) -> None:
+    def __init__(
+        self, config: Config, why: Callable[[str], dict[str, Any]], native: Native = UNUSED
+    ) -> None:
         self.config = config
+        self.native = native
         self.started_s = time.time()
         self.beat_s = time.monotonic()
         self.waits_for = "its start"

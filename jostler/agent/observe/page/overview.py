@@ -179,6 +179,7 @@ def agent(document: Facts, now: datetime | None) -> Html:
             "Version",
             " ".join(filter(None, (text(about.get("version")), text(about.get("commit"))))),
         ),
+        ("Native module", text(about.get("native"))),
         ("Reads from", name(about.get("local_data_dir"))),
         ("Watching", _watching(watch)),
         ("Directories watched", text(watch.get("watches"))),

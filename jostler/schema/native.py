@@ -1,0 +1,162 @@
+"""The optional module `jostler_native`, written in Rust: whether it can be used, and its judges.
+
+**Invariant:** it only accepts; a document that it does not accept is undecided and goes to the
+judges in Python.  So it changes how long an answer takes, and never the answer.
+
+It is a distribution of its own (`native/`).  A module that is missing, cannot be imported, is of
+another version or does not answer as it should is not used; `Native.why_not` says which.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+from jostler.errors import ConfigError
+from jostler.schema.fields import Field, Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jostler.schema.fields import Fields
+
+VERSION = "1.0.0"
+"""The version that goes with these judges; native/Cargo.toml has the same."""
+NONE = "none"
+_MODULE = "jostler_native"
+# A document for each thing that must be right before its word is taken.
+_COLUMNS = (
+    Field(name="A", type="INTEGER", mode=Mode.REQUIRED),
+    Field(name="B", type="TIMESTAMP", mode=Mode.REPEATED),
+)
+_GOOD = (b'{"A":1}', b'{"a":-1,"B":["2020-02-29T00:00:00.1Z"],"x":null}')
+_BAD = (
+    *(b"", b"{}", b"[]", b'{"A":1.5}', b'{"A":1}{"A":1}', b'{"A":9223372036854775808}'),
+    *(b'{"A":1,"a":2}', b'{"A":1,"x":1}', b'{"A":1,"B":[null]}', b'{"A":"\xff"}'),
+    b'{"A":1,"B":["2021-02-29T00:00:00Z"]}',
+)
+
+
+class Use(StrEnum):
+    """Whether the native module is used: if it is there, never, or as a condition to start."""
+
+    AUTO = "auto"
+    OFF = "off"
+    REQUIRE = "require"
+
+
+class NativeJudge(Protocol):
+    """Accepts good documents of one table; any number of threads may share one."""
+
+    def accepts(self, document: bytes) -> bool:
+        """Return True if the document is certainly good; False means undecided."""
+
+    def take_rows(
+        self, block: bytes, at: int, *, start: bytes, end: bytes, day: bytes, salt: bytes, most: int
+    ) -> tuple[int, int, bytes]:
+        """Judge and identify the rows of a bundle, up to the first that is not usual and good.
+
+        Args:
+            block: lines.
+            at: where in the block the first line begins.
+            start: what the usual rows have before their Filename.
+            end: what they have between Filename and `raw`.
+            day: `2022/09/29/`.
+            salt: what names are hashed after.
+            most: the size of the longest row that is taken, in bytes.
+
+        Returns:
+            Where the first line begins that was not taken, how many rows were taken, and their
+            identities, concatenated.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Native:
+    """The native module, if it is used.
+
+    Attributes:
+        use: what was asked for.
+        module: the module; None if it is not used.
+        why_not: why it is not used although it was asked for; else empty.
+        is_absent: whether that is because it is not installed.
+    """
+
+    use: Use
+    module: Any = None
+    why_not: str = ""
+    is_absent: bool = False
+
+    @property
+    def version(self) -> str:
+        """The version that is used, or `none`."""
+        return VERSION if self.module else NONE
+
+    @property
+    def told(self) -> str:
+        """The version that is used, or `none` and why, for people."""
+        return f"{NONE}: {self.why_not}" if self.why_not else self.version
+
+    def judge(self, fields: Fields | None) -> NativeJudge | None:
+        """Return the judge of rows with these columns, or with None of any JSON objects.
+
+        Returns None if the module is not used, or cannot judge such columns.
+        """
+        if not self.module:
+            return None
+        try:
+            judge: NativeJudge = self.module.Judge(fields)
+        except (ValueError, TypeError, OverflowError):  # columns that only a strange table has
+            return None
+        return judge
+
+
+UNUSED = Native(use=Use.OFF)
+
+
+def find(use: Use, load: Callable[[str], Any] = importlib.import_module) -> Native:
+    """Look for the native module.
+
+    Args:
+        use: whether it is wanted.
+        load: imports a module by its name.
+
+    Raises:
+        ConfigError: it is required and cannot be used.
+    """
+    if use is Use.OFF:
+        return UNUSED
+    found = _found(use, load)
+    if use is Use.REQUIRE and not found.module:
+        hint = "install the jostler-native of this version, or give auto"
+        raise ConfigError([f"-native require: {found.why_not}; {hint}"])
+    return found
+
+
+def _found(use: Use, load: Callable[[str], Any]) -> Native:
+    try:
+        module = load(_MODULE)
+    except ModuleNotFoundError:
+        return Native(use=use, why_not="jostler-native is not installed", is_absent=True)
+    except Exception as exc:  # noqa: BLE001 - a broken module may raise anything
+        told = f"{type(exc).__name__}: {exc}"
+        return Native(use=use, why_not=f"jostler-native cannot be imported: {told}")
+    version = getattr(module, "VERSION", "unknown")
+    if version != VERSION:
+        why = f"jostler-native is of version {version}, and {VERSION} is needed"
+        return Native(use=use, why_not=why)
+    try:
+        answers = _answers(module.Judge(_COLUMNS))
+    except Exception as exc:  # noqa: BLE001 - as above
+        told = f"{type(exc).__name__}: {exc}"
+        return Native(use=use, why_not=f"jostler-native does not work: {told}")
+    if not answers:
+        return Native(use=use, why_not="jostler-native does not judge as it should")
+    return Native(use=use, module=module)
+
+
+def _answers(judge: NativeJudge) -> bool:
+    """Return whether a judge answers as it should: the module may be built wrongly."""
+    return all(map(judge.accepts, _GOOD)) and not any(map(judge.accepts, _BAD))
