@@ -106,7 +106,7 @@ class Agent:
         self.status = Status(config, self._why, self._native)
         self._reporter = Reporter(self.status, self._tally, self._in_flight)
         self._uploads = Uploads(
-            Commit(self._buckets.open, self._journal, self._spool, self.status.troubles),
+            Commit(self._buckets.open, self._journal, self._spool, self.status.upload_stats),
             threads=config.upload_concurrency,
             wake=arrivals.wake,
         )
@@ -115,7 +115,7 @@ class Agent:
             self._uploads,
             self._journal,
             self._spool,
-            self.status.troubles,
+            self.status.upload_stats,
             keep=self._left.keep,
         )
         self._open_bundles = OpenBundles(
@@ -174,7 +174,7 @@ class Agent:
             stop=self._stop,
             turn=self._turn,
             wake=self._arrivals.wake,
-            stats=self.status.troubles,
+            stats=self.status.upload_stats,
         )
         self._reporter.waits_for("its state directory, which another agent uses")
         lock = await_lock(self.config, self._journal, meanwhile)

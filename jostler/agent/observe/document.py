@@ -42,7 +42,7 @@ _ORDER = {Level.BAD: 0, Level.ATTENTION: 1, Level.OK: 2}
 
 def document(status: Status) -> Json:
     """Return the whole document."""
-    snapshot, fared, health = status.snapshot, status.troubles.fared(), status.health()
+    snapshot, fared, health = status.snapshot, status.upload_stats.fared(), status.health()
     return {
         "format": FORMAT,
         "now": instant(time.time()),

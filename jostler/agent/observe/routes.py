@@ -80,8 +80,8 @@ class _Metrics:
         self._registry: Any = None
 
     def answer(self, _query: Mapping[str, str]) -> Reply:
-        from jostler.agent.observe import metrics  # noqa: PLC0415 - as above
+        from jostler.agent.observe import exposition  # noqa: PLC0415 - as above
 
         with self._lock:
-            self._registry = self._registry or metrics.registry(self._status)
-            return Reply(metrics.exposition(self._registry), EXPOSITION)
+            self._registry = self._registry or exposition.registry(self._status)
+            return Reply(exposition.text(self._registry), EXPOSITION)

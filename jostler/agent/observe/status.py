@@ -36,7 +36,7 @@ class Status:
         beat_s: monotonic seconds at which the loop, or the wait before it, last turned.
         waits_for: what a starting agent waits for, in words; empty once it takes files.
         snapshot: the last snapshot.
-        troubles: the upload statistics; any thread may update them.
+        upload_stats: the upload statistics; any thread may update them.
         survey: the survey of the disk; None if there is none.
         why: returns where a file is, as JSON.
     """
@@ -50,7 +50,7 @@ class Status:
         self.beat_s = time.monotonic()
         self.waits_for = "its start"
         self.snapshot = Snapshot(at_s=self.started_s, minutes=Minutes(self.started_s))
-        self.troubles = UploadStats()
+        self.upload_stats = UploadStats()
         self.survey: Survey | None = None
         self.why = why
         self._checks = HealthChecks(config)
@@ -82,7 +82,7 @@ class Status:
                 started_s=self.started_s,
                 waits_for=self.waits_for,
                 snapshot=self.snapshot,
-                fared=self.troubles.fared(),
+                fared=self.upload_stats.fared(),
                 disk=self.disk,
             )
         )

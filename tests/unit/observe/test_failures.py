@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jostler import errors
-from jostler.agent.observe.metrics import FAILURES
+from jostler.agent.observe.series import FAILURES
 from jostler.bundle.upload_stats import Trouble
 
 LEAVES = [
