@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from jostler.agent.index_fields import IndexField
     from jostler.bundle import Limits
     from jostler.format.compression import CompressionChoice
     from jostler.format.names import Place
@@ -71,6 +72,7 @@ class Config:
         old_state_dir: where an earlier version kept its journal; None with `-state-dir`.
         memory_raised_from: the default of `memory_max`, if it was raised because one bundle did
             not fit; else 0.
+        index_fields: what fills Start, End and WorkID of index rows.
         overruled: flags set by an argument although an environment variable sets another value;
             each with the name of the ignored variable.
         allow_empty: with -check, a datatype without a directory in the spool is no error.
@@ -84,6 +86,7 @@ class Config:
     bucket: str
     place: Place
     upload_schema: bool
+    index_fields: tuple[IndexField, ...]
     node: str
     datatypes: tuple[Datatype, ...]
     limits: Limits

@@ -25,7 +25,7 @@ from jostler.agent.observe.status import Status
 from jostler.agent.observe.survey import Survey
 from jostler.agent.rescans import Rescans
 from jostler.agent.runners import Daemon, Once
-from jostler.agent.start import Meanwhile, await_judges, await_lock, stamp
+from jostler.agent.start import Meanwhile, await_lock, await_schemas, index_fields, stamp
 from jostler.agent.taking import Taking
 from jostler.agent.tally import Tally
 from jostler.agent.why.journal import Upload
@@ -100,6 +100,8 @@ class Agent:
         self._buckets = Buckets()
         self._questions = Questions(arrivals.wake)
         self._judges: dict[str, Callable[[bytes], Flaw | None]] = {}
+        self._schemas: dict[str, str] = {}
+        self._index_fields = index_fields(config)
         self._in_flight = InFlightBundles()
         ages = Ages(config.settle_age_s, config.missed_age_s)
         self._left = LeftFiles(ages, config.state_dir / KEPT_FILE)
@@ -119,7 +121,7 @@ class Agent:
             keep=self._left.keep,
         )
         self._open_bundles = OpenBundles(
-            stamp(config),
+            stamp(config, self._schemas),
             config.limits,
             self._in_flight,
             memory_max=config.memory_max,
@@ -141,6 +143,7 @@ class Agent:
                 self._tally,
                 spool=self._spool,
                 bad_files=config.bad_files,
+                index_fields=self._index_fields,
             ),
             left=self._left,
             open_bundles=self._open_bundles,
@@ -155,6 +158,7 @@ class Agent:
     def _rules(self) -> Rules:
         return Rules(
             judges=self._judges,
+            index_fields=self._index_fields,
             max_bytes=self.config.limits.max_bytes,
             read_tries=1 if self.config.mode is Mode.ONCE else READ_TRIES,
             once=self.config.mode is Mode.ONCE,
@@ -182,12 +186,13 @@ class Agent:
             return self._stop.is_set()
         with lock:
             self._reporter.waits_for("the bucket to answer for the table schemas")
-            judges = await_judges(
+            agreed = await_schemas(
                 self.config, self._tables, self._buckets.open, meanwhile, self._native
             )
-            if judges is None:
+            if agreed is None:
                 return True  # stopped before anything was taken
-            self._judges.update(judges)
+            self._judges.update(agreed.judges)
+            self._schemas.update(agreed.kept)
             self._say_started()
             self._recover()
             self._reporter.waits_for("")

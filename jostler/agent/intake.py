@@ -7,7 +7,7 @@ that nobody closed is never rejected before it is `missed_age_s` old.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +19,7 @@ from jostler.bundle import (
     NotAFileError,
     Rejection,
     content_hash,
+    one_line,
     read_file,
 )
 from jostler.format import names
@@ -30,6 +31,7 @@ from jostler.watchdir import How
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from jostler.agent.index_fields import IndexFields
     from jostler.agent.left import LeftFiles
     from jostler.bundle import InFlight, InFlightBundles, Judging
     from jostler.bundle.file import Read
@@ -67,12 +69,12 @@ class Closed(NamedTuple):
 
 
 class Good(NamedTuple):
-    """Archive the file; `writer` as in `Read`."""
+    """Archive the file; `raw` is its content on one line, `writer` as in `Read`."""
 
     datatype: str
     day: Day
     entry: Entry
-    content: bytes
+    raw: bytes
     writer: bool | None
 
 
@@ -132,12 +134,14 @@ class Rules:
 
     Attributes:
         judges: for each datatype, the function that returns what is wrong with a document.
+        index_fields: for each datatype with `-index-field`, what fills its index columns.
         max_bytes: the maximum size of a bundle, and so of a row.
         read_tries: after how many failed reads a file counts as unreadable.
         once: whether there is only one scan (`-once`).
     """
 
     judges: Mapping[str, Callable[[bytes], Flaw | None]]
+    index_fields: Mapping[str, IndexFields] = field(default_factory=dict)
     max_bytes: int
     read_tries: int
     once: bool = False
@@ -244,10 +248,9 @@ class Intake:
         return self._left.is_unchanged(bad.path, bad.state)
 
     def _judge(self, path: str, read: Read, how: How) -> Verdict:
-        if self._in_flight.vanished and self._in_flight.has_vanished(path):
-            entry = Entry(path, read.state, read.at_us, content_hash(read.content))
-            if self._in_flight.has_vanished(path, entry.hash):
-                return AlreadyStored(entry)
+        is_back = bool(self._in_flight.vanished) and self._in_flight.has_vanished(path)
+        if is_back and (verdict := self._stored_before(path, read, content_hash(read.content))):
+            return verdict
         datatype, _, filename = path.partition("/")
         day, rejection = self._place(datatype, filename)
         if not rejection:
@@ -258,8 +261,25 @@ class Intake:
         if not read.whole or read.state.size > self._rules.max_bytes:
             return Early(path, read.state, grows=True)  # it grows while it is read: somebody writes
         assert day
-        entry = Entry(path, read.state, read.at_us, content_hash(read.content))
-        return Good(datatype, day, entry, read.content, read.writer)
+        raw = one_line(read.content)
+        digest = content_hash(raw)
+        if is_back and (verdict := self._stored_before(path, read, digest)):
+            return verdict
+        facts = None
+        if fields := self._rules.index_fields.get(datatype):
+            facts = fields.facts(filename, raw, read.state.mtime_ns)
+        entry = Entry(path, read.state, read.at_us, digest, facts)
+        return Good(datatype, day, entry, raw, read.writer)
+
+    def _stored_before(self, path: str, read: Read, digest: bytes) -> AlreadyStored | None:
+        """Return what to do with a file that was stored with this hash, then was gone, and is back.
+
+        The hash of its bytes on one line counts only for a good file, in whose row nothing of a
+        changed line break is lost.
+        """
+        if self._in_flight.has_vanished(path, digest):
+            return AlreadyStored(Entry(path, read.state, read.at_us, digest))
+        return None
 
     def _place(self, datatype: str, filename: str) -> tuple[Day | None, Rejection | None]:
         """Return the day of a path, or why the path is against the rules."""

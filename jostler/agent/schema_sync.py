@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from jostler.errors import AuthError, ConflictError, MissingError, SchemaError
+from jostler.errors import AuthError, ConflictError, MissingError, RefusedError, SchemaError
 from jostler.format.names import INDEX, OWN_DATATYPES, REJECTED
 from jostler.log import Log
 from jostler.schema import (
@@ -32,6 +32,7 @@ from jostler.schema import (
     table_schema,
     to_json,
 )
+from jostler.storage import upload_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -205,6 +206,31 @@ def sync(storage: Storage, place: Place, datatype: str, ours: Fields, *, upload:
         [f"other nodes replaced it {RACES_MAX} times while this one compared it"],
         hint="find out which nodes or programs write this object",
     )
+
+
+def keep(storage: Storage, place: Place, datatype: str, table: Fields) -> str:
+    """Keep a table schema by which files are judged; return its digest.
+
+    The digest is empty if the bucket refuses the object: bundles then name no schema.
+
+    Raises:
+        TransientError: the bucket cannot be asked.
+    """
+    data = to_json(table)
+    digest = upload_id(data)
+    name = place.kept_schema(datatype, digest)
+    try:
+        if storage.upload_id(name) != digest:
+            storage.put_new(name, data, {})
+    except (AuthError, ConflictError, RefusedError) as exc:
+        log.warning(
+            "schema.not_kept",
+            object=name,
+            error=str(exc),
+            next="bundles name no schema, and the loader verifies each of them in full",
+        )
+        return ""
+    return digest
 
 
 def _act(storage: Storage, found: Found, *, upload: bool) -> Fields:

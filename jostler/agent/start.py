@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from jostler import build
-from jostler.agent.schema_sync import sync
+from jostler.agent.index_fields import IndexFields
+from jostler.agent.schema_sync import keep, sync
 from jostler.bundle import Archiver, Backoff, Stamp, Trouble
 from jostler.config import Mode, Validate
 from jostler.errors import ConfigError, TransientError, stable_text
+from jostler.format.names import INDEX
 from jostler.log import Log
 from jostler.schema import Judge, object_judge
 
@@ -119,13 +121,27 @@ def await_lock(config: Config, journal: Journal, meanwhile: Meanwhile) -> IO[byt
     return None
 
 
-def await_judges(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreed:
+    """What the agent and the bucket agreed on.
+
+    Attributes:
+        judges: for each datatype, the function that returns what is wrong with a document.
+        kept: for each datatype judged by a table schema, the digest of that schema as the bucket
+            keeps it; empty if it could not be kept.
+    """
+
+    judges: Judges
+    kept: Mapping[str, str]
+
+
+def await_schemas(
     config: Config,
     tables: Mapping[str, Fields],
     open_storage: Callable[[str], Storage],
     meanwhile: Meanwhile,
     native: Native,
-) -> Judges | None:
+) -> Agreed | None:
     """Synchronise all table schemas with the bucket's; try again until the bucket can be reached.
 
     Right after the start of a pod, its network or its service-account token may not be ready.
@@ -138,8 +154,7 @@ def await_judges(
         native: where native judges come from.
 
     Returns:
-        By datatype, a function that returns the first flaw of a document, or None for a good one;
-        None if `stop` was set first.
+        What was agreed on; None if `stop` was set first.
 
     Raises:
         SchemaError: a schema conflicts with the stored one, or may not be written.
@@ -150,8 +165,8 @@ def await_judges(
     while not meanwhile.stop.is_set():
         meanwhile.stats.begun("")
         try:
-            judges = meanwhile.result_of(
-                lambda: _judges(config, tables, open_storage(config.bucket), native)
+            agreed = meanwhile.result_of(
+                lambda: _agreed(config, tables, open_storage(config.bucket), native)
             )
         except TransientError as exc:
             failures += 1
@@ -173,20 +188,28 @@ def await_judges(
         else:
             meanwhile.stats.ended("", SCHEMAS)
             meanwhile.stats.forget("")
-            return judges
+            return agreed
     return None
 
 
-def _judges(
+def _agreed(
     config: Config, tables: Mapping[str, Fields], storage: Storage, native: Native
-) -> Judges:
+) -> Agreed:
     agreed = {
         name: sync(storage, config.place, name, ours, upload=config.upload_schema)
         for name, ours in tables.items()
     }
     if config.validate is Validate.JSON:
-        return dict.fromkeys(agreed, object_judge(native))
-    return {name: Judge(raw_fields(table), native).flaw for name, table in agreed.items()}
+        return Agreed(judges=dict.fromkeys(agreed, object_judge(native)), kept={})
+    # Before a bundle names its schema, the bucket keeps it: so a reader always finds it.
+    return Agreed(
+        judges={name: Judge(raw_fields(table), native).flaw for name, table in agreed.items()},
+        kept={
+            name: keep(storage, config.place, name, table)
+            for name, table in agreed.items()
+            if name != INDEX
+        },
+    )
 
 
 def raw_fields(table: Fields) -> Fields:
@@ -194,7 +217,16 @@ def raw_fields(table: Fields) -> Fields:
     return next(field.fields for field in table if field.name.lower() == "raw")
 
 
-def stamp(config: Config) -> Stamp:
+def index_fields(config: Config) -> dict[str, IndexFields]:
+    """Return for each datatype with `-index-field` what fills its index columns."""
+    datatypes = {field.datatype for field in config.index_fields}
+    return {
+        datatype: IndexFields(field for field in config.index_fields if field.datatype == datatype)
+        for datatype in datatypes
+    }
+
+
+def stamp(config: Config, schemas: Mapping[str, str]) -> Stamp:
     """Return the values that are the same in every bundle of this agent, such as its node."""
     return Stamp(
         bucket=config.bucket,
@@ -202,6 +234,7 @@ def stamp(config: Config) -> Stamp:
         node=config.node,
         archiver=Archiver(version=f"jostler@{build.version()}", commit=build.commit()),
         compression=config.compression,
+        schemas=schemas,
     )
 
 

@@ -30,7 +30,6 @@ from jostler.bundle import (
     FileState,
     Put,
     content_hash,
-    one_line,
     read_file,
     rejected_most,
     unlink_stored,
@@ -40,8 +39,9 @@ from jostler.format.names import REJECTED, Day, display
 from jostler.log import EveryMinute, Log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from jostler.agent.index_fields import IndexFields
     from jostler.agent.intake import Intake, Verdict
     from jostler.agent.left import LeftFiles
     from jostler.agent.tally import Tally
@@ -71,6 +71,7 @@ class Taking:
         tally: what is counted.
         spool: the files of the experiment.
         bad_files: what becomes of bad ones.
+        index_fields: for each datatype with `-index-field`, what fills its index columns.
     """
 
     def __init__(
@@ -82,7 +83,9 @@ class Taking:
         *,
         spool: Confined,
         bad_files: BadFiles,
+        index_fields: Mapping[str, IndexFields] | None = None,
     ) -> None:
+        self._index_fields = index_fields or {}
         self._intake = intake
         self._open_bundles = open_bundles
         self._left = left
@@ -150,8 +153,8 @@ class Taking:
         return Taken.SKIPPED
 
     def _archive(self, good: Good, how: How) -> Taken:
-        datatype, day, entry, content, writer = good
-        put = self._open_bundles.add(datatype, day, entry, one_line(content))
+        datatype, day, entry, raw, writer = good
+        put = self._open_bundles.add(datatype, day, entry, raw)
         if put is Put.NO_ROOM:
             return Taken.NO_ROOM
         size = entry.state.size
@@ -163,6 +166,9 @@ class Taking:
         tally = self._tally
         tally.taken[datatype] += 1
         tally.file_bytes[datatype] += size
+        if entry.facts:
+            for column in self._index_fields[datatype].missing(entry.facts):
+                tally.index_nulls[datatype, column] += 1
         if log.verbose:
             log.debug("file.taken", file=entry.path, bytes=size, how=str(how))
         return Taken.ADDED

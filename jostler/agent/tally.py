@@ -55,6 +55,7 @@ class Tally:
         vanished: files that were gone before they could be read, by datatype.
         bundles: bundles stored, by datatype.
         object_bytes: bytes of data objects stored, by datatype.
+        index_nulls: values for index rows that could not be had, by (datatype, column).
     """
 
     taken: Counter[str] = field(default_factory=Counter)
@@ -70,6 +71,7 @@ class Tally:
     vanished: Counter[str] = field(default_factory=Counter)
     bundles: Counter[str] = field(default_factory=Counter)
     object_bytes: Counter[str] = field(default_factory=Counter)
+    index_nulls: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def refuse(self, path: str, datatype: str, reason: str, *, field: str, detail: str) -> None:
         """Remember a bad file; forget the oldest of its datatype beyond `REFUSED_KEPT`."""
@@ -96,4 +98,5 @@ class Tally:
             "vanished": self.vanished.total(),
             "bundles": self.bundles.total(),
             "object_bytes": self.object_bytes.total(),
+            "index_nulls": self.index_nulls.total(),
         }

@@ -67,7 +67,8 @@ class Hit:
         filename: the Filename in the index row.
         size: the file's size in bytes; -1 if unknown.
         added: when the agent read the file; if unknown, when the bundle was opened.
-        hash: the digest of the file's bytes; may be empty.
+        hash: the digest of `raw`, or of a rejected file's bytes; may be empty.
+        of_raw: whether it is so; in an index of jostler up to 0.1 it is that of the file's bytes.
         block: offset and length of the row's block; None in an index of the Go agent.
     """
 
@@ -77,6 +78,7 @@ class Hit:
     size: int
     added: datetime
     hash: str
+    of_raw: bool
     block: tuple[int, int] | None
 
     @property
@@ -184,6 +186,7 @@ def _hit(name: BundleName, number: int, columns: dict[str, Any]) -> Hit:
         size=int(told.get("size", -1)),
         added=_instant(str(told.get("timeadded"))) or name.created,
         hash=str(told.get("hash", "")),
+        of_raw="start" in told,
         block=block,
     )
 
@@ -218,7 +221,8 @@ def _finding(asked: Asked, storage: Storage, hit: Hit, search: Search) -> Findin
     if not (is_rejection or search.show):
         return stored
     row = row_of(storage, name, hit.filename, hit.block)
-    evidence = {**stored.evidence, "checked": row.checked(hit.size, hit.hash)}
+    checked = row.checked(hit.size, hit.hash, rejected=is_rejection, of_raw=hit.of_raw)
+    evidence = {**stored.evidence, "checked": checked}
     if not row.raw:
         following = "`jostler verify` tells what else differs"
         why = "an index tells of it, but its row could not be had"

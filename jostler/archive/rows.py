@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import orjson
 
-from jostler.bundle import content_hash
 from jostler.errors import JostlerError
 from jostler.format.blocks import read_block
+from jostler.format.row import content_hash
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,21 +32,29 @@ class RawColumn:
     raw: bytes
     problem: str = ""
 
-    def checked(self, size: int, digest: str) -> str:
-        """Say whether the row has the file's bytes, by the size and digest in its index row.
+    def checked(self, size: int, digest: str, *, rejected: bool, of_raw: bool) -> str:
+        """Say whether the row has the bytes that its index row tells of.
 
-        A row of rejected1 has them in the member Content.
+        Args:
+            size: the file's, in bytes.
+            digest: Hash of the index row; may be empty.
+            rejected: whether it is a row of rejected1, which has the bytes in the member Content.
+            of_raw: whether the digest is that of `raw`; before, it was that of the file's bytes.
         """
         if self.problem:
             return self.problem
-        content = b64decode(self.members("Content")["Content"])
-        for one in (self.raw, self.raw + b"\n", content):
-            if len(one) == size and digest:
-                same = content_hash(one).hex() == digest
-                return (
-                    f"the row was read, and its bytes {'have' if same else 'do NOT have'} the hash"
-                )
-        return "the row was read; its bytes are not all of the file's, so no hash can be compared"
+        hashed = [self.raw] if of_raw else [self.raw, self.raw + b"\n"]
+        if rejected:
+            try:
+                hashed = [b64decode(self.members("Content")["Content"])]
+            except ValueError as exc:
+                return f"the row was read, and its Content is not base64: {exc}"
+        if not of_raw or rejected:
+            hashed = [one for one in hashed if len(one) == size]
+        if not (hashed and digest):
+            return "the row was read; not all bytes of the file are in it, so its hash is not known"
+        same = any(content_hash(one).hex() == digest for one in hashed)
+        return f"the row was read, and its bytes {'have' if same else 'do NOT have'} the hash"
 
     def members(self, *names: str) -> dict[str, str]:
         """Return members of `raw` as text; a missing member is an empty text."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from base64 import b64decode
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ _INDEX_TYPES = {
     **dict.fromkeys(("Filename", "TimeAdded", "Datatype", "Node", "ArchiveURL", "Hash"), str),
     **dict.fromkeys(("Size", "Line", "Offset", "Length"), int),
 }
+_FACTS = ("Start", "End", "WorkID")
 _GO_INDEX_KEYS = {"Filename", "Size", "TimeAdded"}
 
 
@@ -39,17 +41,19 @@ class File:
     Attributes:
         node: the node that it comes from.
         raw_hash: the digest of the bytes of `raw`.
-        file_hash: the digest of the file's bytes, from the index; empty for the Go agent's bundles.
+        index_hash: the Hash in the index; empty for the Go agent's bundles.
+        rejected: whether it is a row of rejected1.
     """
 
     node: str
     raw_hash: str
-    file_hash: str
+    index_hash: str
+    rejected: bool
 
     @property
     def content(self) -> str:
         """The digest that identifies the file's content."""
-        return self.file_hash or self.raw_hash
+        return self.index_hash if self.rejected else self.raw_hash
 
 
 @dataclass(slots=True)
@@ -174,6 +178,7 @@ class _Bundle:
         for number, found in enumerate(self._rows(name, self._storage.read(str(name)).data), 1):
             entry = self._members(name, found.raw, number) if found else {}
             bad = [key for key, kind in _INDEX_TYPES.items() if type(entry.get(key)) is not kind]
+            bad += [key for key in _FACTS if not isinstance(entry.get(key), str | None)]
             if entry and bad:
                 self._report.say(name, f"the index row has no good {', '.join(bad)}", number)
             entries.append({} if bad else entry)
@@ -212,14 +217,9 @@ class _Bundle:
             if entry.get(key) != value
         ]
         if self._name.datatype == REJECTED:
-            return problems
-        # `raw` lacks the line breaks and the byte order mark of the file.  The file's digest can be
-        # checked only if it had none of them, or just one line feed at its end.
-        problems += [
-            f"Hash {entry['Hash']} is not that of its bytes"
-            for content in (row.raw, row.raw + b"\n")
-            if len(content) == entry["Size"] and _hash(content) != entry["Hash"]
-        ]
+            return problems + _rejected_problems(row, entry)
+        if any(_hash(content) != entry["Hash"] for content in _hashed(row, entry)):
+            problems.append(f"Hash {entry['Hash']} is not that of its bytes")
         if len(row.raw) > entry["Size"]:
             problems.append(f"raw has {len(row.raw)} bytes, the file had {entry['Size']}")
         return problems
@@ -232,7 +232,12 @@ class _Bundle:
             filename = "/".join(filename.split("/")[-4:])
         if datatype == REJECTED:
             datatype = str(members(row.raw).get("Datatype", ""))
-        file = File(self._name.node, _hash(row.raw), "" if go else str(entry["Hash"]))
+        file = File(
+            node=self._name.node,
+            raw_hash=_hash(row.raw),
+            index_hash="" if go else str(entry["Hash"]),
+            rejected=self._name.datatype == REJECTED,
+        )
         self._report.files.setdefault((datatype, filename), []).append(file)
 
 
@@ -251,6 +256,29 @@ def _column_problem(name: BundleName, row: Row, url: str) -> str:
         wrong[f"date {date!r} is not the bundle's day"] = date != name.day.iso
         wrong[f"Filename {filename!r} lies in another day"] = not filename.startswith(day)
     return "; ".join(problem for problem, is_so in wrong.items() if is_so)
+
+
+def _hashed(row: Row, entry: dict[str, Any]) -> list[bytes]:
+    """Return the bytes that an index row's Hash is of, each of which must have it.
+
+    An index row without `Start` has the hash of the file's bytes.  `raw` lacks the file's line
+    breaks and byte order mark, so that hash is known only of a file that had none of them, or just
+    one line feed at its end.
+    """
+    if "Start" in entry:
+        return [row.raw]
+    return [one for one in (row.raw, row.raw + b"\n") if len(one) == entry["Size"]]
+
+
+def _rejected_problems(row: Row, entry: dict[str, Any]) -> list[str]:
+    """Return what is wrong with the hash of a rejected file, if all its bytes are in the row."""
+    if not entry["Hash"]:
+        return []
+    try:
+        content = b64decode(str(members(row.raw).get("Content", "")), validate=True)
+    except (RowError, ValueError) as exc:
+        return [f"Content is not base64: {exc}"]
+    return [] if _hash(content) == entry["Hash"] else [f"Hash {entry['Hash']} is not Content's"]
 
 
 def _go_problems(row: Row, entry: dict[str, Any]) -> list[str]:
@@ -294,8 +322,8 @@ def _check_originals(originals: Path, report: Report) -> None:
         content = path.read_bytes()
         raw = content.removeprefix(b"\xef\xbb\xbf").translate(None, b"\r\n")
         stored: Sequence[File] = report.files.get((datatype, filename), [])
-        wanted = {(_hash(content), _hash(raw)), ("", _hash(raw))}
-        if not any((file.file_hash, file.raw_hash) in wanted for file in stored):
+        known = {"", _hash(content), _hash(raw)}
+        if not any(f.raw_hash == _hash(raw) and f.index_hash in known for f in stored):
             report.say(f"{datatype}/{filename}", "is not in the bucket as it is here")
 
 

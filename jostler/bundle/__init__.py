@@ -5,8 +5,8 @@ from jostler.bundle.cleanup import Cleaned, Cleanup
 from jostler.bundle.commit import Commit
 from jostler.bundle.confined import Confined, NotAFileError
 from jostler.bundle.delivery import CleanedUp, Delivery, Event, GivenBack, Stored
-from jostler.bundle.entry import Entry, FileState
-from jostler.bundle.file import content_hash, read_file, unlink_stored
+from jostler.bundle.entry import Entry, Facts, FileState
+from jostler.bundle.file import read_file, unlink_stored
 from jostler.bundle.in_flight import InFlight, InFlightBundles, Released, State
 from jostler.bundle.job import Halt, Stage, UploadJob
 from jostler.bundle.journal import SEALED, Journal
@@ -20,6 +20,8 @@ from jostler.format.row import (
     REJECT_WHOLE_BYTES,
     Archiver,
     Rejection,
+    content_hash,
+    has_hash,
     one_line,
     rejected_most,
 )
@@ -43,6 +45,7 @@ __all__ = [
     "Entry",
     "Event",
     "EveryMinute",
+    "Facts",
     "Fared",
     "FileState",
     "GivenBack",
@@ -72,6 +75,7 @@ __all__ = [
     "UploadStats",
     "Uploads",
     "content_hash",
+    "has_hash",
     "one_line",
     "read_file",
     "rejected_most",

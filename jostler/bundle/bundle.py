@@ -7,7 +7,7 @@ changes and knows for each of its files the line, and the block that the line li
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING
 
 import orjson
@@ -21,14 +21,20 @@ from jostler.storage import new_upload_id
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jostler.bundle.entry import Entry
+    from jostler.bundle.entry import Entry, Facts
     from jostler.format.compression import Compression
 
 
-# What remembering one file takes, beside its compressed row.
-ENTRY_BYTES = 300
 # What an open or sealed bundle takes beside its rows and files: many days may have one each.
 BUNDLE_BYTES = 2500
+
+
+class IndexForm(IntEnum):
+    """The forms of index rows; the journal of an earlier version may have bundles of the first."""
+
+    BARE = 1
+    """Hash is of the file's bytes as they are; there is no Start, End or WorkID."""
+    WITH_FACTS = 2
 
 
 class SealReason(StrEnum):
@@ -65,12 +71,16 @@ class Header:
         bucket: URL of the bucket, `gs://…` or `file:///…`.
         archiver: who archives.
         compression: of both objects' blocks.
+        schema: digest of the table schema that its files were judged by; empty: by none.
+        index_form: of the index rows, one of `IndexForm`.
     """
 
     name: BundleName
     bucket: str
     archiver: Archiver
     compression: Compression
+    schema: str = ""
+    index_form: IndexForm = IndexForm.WITH_FACTS
 
     @property
     def url(self) -> str:
@@ -139,7 +149,7 @@ class Bundle:
     @property
     def held_bytes(self) -> int:
         """Bytes of memory that the bundle takes."""
-        return len(self.data) + len(self.attempt.entries) * ENTRY_BYTES
+        return len(self.data) + self.attempt.entries.held_bytes
 
 
 class OpenBundle:
@@ -221,6 +231,7 @@ def index_object(header: Header, attempt: Attempt) -> bytes:
         orjson.dumps(name.node),
         orjson.dumps(header.url),
     )
+    has_facts = header.index_form is IndexForm.WITH_FACTS
     for line, entry, block in attempt.lines():
         filename = orjson.dumps(display(entry.filename))
         raw = b'{"Filename":%b,"Size":%d,"TimeAdded":"%b",%b,"Line":%d,"Hash":"%b"' % (
@@ -231,6 +242,17 @@ def index_object(header: Header, attempt: Attempt) -> bytes:
             line,
             entry.hash.hex().encode(),
         )
-        raw += b',"Offset":%d,"Length":%d}' % (block.offset, block.length)
+        raw += b',"Offset":%d,"Length":%d' % (block.offset, block.length)
+        raw += _facts(entry.index_facts) if has_facts else b"}"
         writer.add(row(head, filename, raw))
     return writer.finish()
+
+
+def _facts(facts: Facts) -> bytes:
+    """Return the last members of an index row."""
+    start_us, end_us, work_id = facts
+    start, end = (
+        b"null" if us is None else b'"%b"' % instant(us).encode() for us in (start_us, end_us)
+    )
+    work = b"null" if work_id is None else orjson.dumps(work_id)
+    return b',"Start":%b,"End":%b,"WorkID":%b}' % (start, end, work)

@@ -13,12 +13,12 @@ import time
 from typing import TYPE_CHECKING
 
 from jostler.bundle.bundle import Attempt, Bundle, Header, OpenBundle, index_object
-from jostler.bundle.file import content_hash, read_file
+from jostler.bundle.file import read_file
 from jostler.bundle.job import JOURNAL, Halt, Stage, UploadJob
 from jostler.bundle.stored_index import describes
 from jostler.errors import ConflictError, StorageError, TransientError
 from jostler.format.names import display
-from jostler.format.row import instant, one_line, rejected_most
+from jostler.format.row import has_hash, instant, one_line, rejected_most
 from jostler.log import Log
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Commit:
         begun_s = time.monotonic()
         try:
             self._storage(job).put_new(
-                name, job.data, _metadata(job.header, attempt), digest=attempt.upload_id
+                name, job.data, _data_metadata(attempt, job.header), digest=attempt.upload_id
             )
         except ConflictError:
             return job.taken()
@@ -136,7 +136,7 @@ class Commit:
     def _index(self, job: UploadJob) -> UploadJob:
         assert job.winner
         index = index_object(job.header, job.winner)
-        metadata = _metadata(job.header, job.winner)
+        metadata = _metadata(job.winner, job.header)
         name = str(job.header.index_name)
         try:
             self._storage(job).put_new(name, index, metadata)
@@ -179,8 +179,14 @@ def _cause(job: UploadJob, error: Exception) -> str:
     return JOURNAL if isinstance(error, OSError) else str(job.header.name)
 
 
-def _metadata(header: Header, attempt: Attempt) -> dict[str, str]:
-    """Return what the object itself tells of its rows."""
+def _data_metadata(attempt: Attempt, header: Header) -> dict[str, str]:
+    """Return what the data object itself tells of its rows, and by which schema they are good."""
+    metadata = _metadata(attempt, header)
+    return metadata | {"schema": header.schema} if header.schema else metadata
+
+
+def _metadata(attempt: Attempt, header: Header) -> dict[str, str]:
+    """Return what an object itself tells of its rows."""
     first_us, last_us = attempt.entries.span_us
     return {
         "rows": str(len(attempt.entries)),
@@ -215,7 +221,7 @@ def _raw_again(
     except OSError:
         if entry.hash:
             return None
-    if entry.hash and content_hash(content) != entry.hash:
+    if entry.hash and not (len(content) == entry.state.size and has_hash(content, entry.hash)):
         return None
     if not rejection:
         return one_line(content)

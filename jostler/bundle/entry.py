@@ -8,6 +8,7 @@ more memory to remember than to hold.
 from __future__ import annotations
 
 from array import array
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ RACY_NS = 20_000_000
 COARSE_NS = 2_000_000_000
 _SECOND_NS = 1_000_000_000
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+# What remembering one file takes, beside its compressed row; and what its Facts take more.
+ENTRY_BYTES = 300
+FACTS_BYTES = 200
 
 
 class FileState(NamedTuple):
@@ -55,6 +59,20 @@ class FileState(NamedTuple):
         return cls(inode, size, mtime_ns, ctime_ns)
 
 
+class Facts(NamedTuple):
+    """The index columns that `-index-field` fills; None is null.
+
+    Attributes:
+        start_us: Start, microseconds since 1970, UTC.
+        end_us: End, in the same unit.
+        work_id: WorkID.
+    """
+
+    start_us: int | None
+    end_us: int | None
+    work_id: str | None
+
+
 class Entry(NamedTuple):
     """One file of a bundle.
 
@@ -62,19 +80,26 @@ class Entry(NamedTuple):
         path: below the experiment's spool, `ndt7/2022/09/29/<name>.json`.
         state: the file's, when it was read.
         added_us: when it was read, microseconds since 1970, UTC.
-        hash: BLAKE2b of the file's bytes; empty when they could not be read whole, and then the
-            file is never unlinked.
+        hash: BLAKE2b of the file's bytes on one line, or of a rejected file's bytes as they are;
+            empty when they could not be read whole, and then the file is never unlinked.
+        facts: for the index row; None when no `-index-field` fills its columns.
     """
 
     path: str
     state: FileState
     added_us: int
     hash: bytes
+    facts: Facts | None = None
 
     @property
     def filename(self) -> str:
         """The path below the datatype's directory, as rows have it."""
         return self.path.partition("/")[2]
+
+    @property
+    def index_facts(self) -> Facts:
+        """The values of Start, End and WorkID; Start is the file's mtime if no flag fills it."""
+        return self.facts or Facts(self.state.mtime_ns // 1000, None, None)
 
     def unchanged(self, status: os.stat_result) -> bool:
         """Say whether the file certainly still is what was read.
@@ -91,12 +116,14 @@ class Entry(NamedTuple):
 class Entries:
     """The entries of one bundle, in the order of its lines; grows at its end only."""
 
-    __slots__ = ("_hashes", "_numbers", "_paths")
+    __slots__ = ("_facts", "_hashes", "_numbers", "_paths", "_told")
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._paths: list[str] = []
         self._numbers = array("q")
         self._hashes: list[bytes] = []
+        self._facts: list[Facts | None] = []  # empty as long as no entry has any
+        self._told = 0
         for entry in entries:
             self.append(entry)
 
@@ -105,6 +132,20 @@ class Entries:
         self._paths.append(entry.path)
         self._numbers.extend((*entry.state, entry.added_us))
         self._hashes.append(entry.hash)
+        if entry.facts or self._facts:
+            self._facts += [None] * (len(self._paths) - 1 - len(self._facts))
+            self._facts.append(entry.facts)
+            self._told += entry.facts is not None
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of memory that they take, about."""
+        return len(self._paths) * ENTRY_BYTES + self._told * FACTS_BYTES
+
+    @property
+    def facts(self) -> list[Facts | None]:
+        """The facts, in order, as far as there are any."""
+        return self._facts
 
     @property
     def paths(self) -> list[str]:
@@ -133,15 +174,18 @@ class Entries:
         """
         inode, size, mtime_ns, ctime_ns, added_us = self._numbers[5 * line : 5 * line + 5]
         state = FileState(inode, size, mtime_ns, ctime_ns)
-        return Entry(self._paths[line], state, added_us, self._hashes[line])
+        facts = self._facts[line] if self._facts else None
+        return Entry(self._paths[line], state, added_us, self._hashes[line], facts)
 
     def __len__(self) -> int:
         return len(self._paths)
 
     def __iter__(self) -> Iterator[Entry]:
         numbers = iter(self._numbers)
+        facts = self._facts or repeat(None, len(self._paths))
         rows = zip(
-            self._paths, numbers, numbers, numbers, numbers, numbers, self._hashes, strict=True
+            *(self._paths, numbers, numbers, numbers, numbers, numbers, self._hashes, facts),
+            strict=True,
         )
-        for path, inode, size, mtime_ns, ctime_ns, added_us, digest in rows:
-            yield Entry(path, FileState(inode, size, mtime_ns, ctime_ns), added_us, digest)
+        for path, inode, size, mtime_ns, ctime_ns, added_us, digest, told in rows:
+            yield Entry(path, FileState(inode, size, mtime_ns, ctime_ns), added_us, digest, told)

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from jostler.bundle.confined import NotAFileError
 from jostler.bundle.entry import Entry, FileState
 from jostler.bundle.lease import has_writer
+from jostler.format.row import BOM, BREAKS, HASH_BYTES
 
 if TYPE_CHECKING:
     from jostler.bundle.confined import Confined, Directories
 
-HASH_BYTES = 16
 _CHUNK = 1 << 20
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -78,13 +78,8 @@ def read_file(
     return Read(content, FileState.of(status), at_us, writer)
 
 
-def content_hash(content: bytes) -> bytes:
-    """Return the hash of a file's bytes that index rows carry."""
-    return hashlib.blake2b(content, digest_size=HASH_BYTES).digest()
-
-
 def hash_file(spool: Confined, path: str) -> bytes:
-    """Return the hash of a file of any size.
+    """Return the hash that a file of any size has in an index if it is archived as data.
 
     Raises:
         NotAFileError: as `read_file`.
@@ -92,7 +87,7 @@ def hash_file(spool: Confined, path: str) -> bytes:
     """
     fd = spool.open(path, _FLAGS)
     try:
-        return _hash(fd)
+        return _hash(fd, on_one_line=True)
     finally:
         os.close(fd)
 
@@ -126,7 +121,7 @@ def _is_still(directory: int, name: str, entry: Entry) -> bool:
     fd = os.open(name, _FLAGS, dir_fd=directory)
     try:
         state = FileState.of(_regular(fd, entry.path))
-        equal = _hash(fd) == entry.hash
+        equal = state.size == entry.state.size and _has_hash(fd, entry.hash)
     finally:
         os.close(fd)
     return equal and FileState.of(os.stat(name, dir_fd=directory, follow_symlinks=False)) == state
@@ -144,8 +139,19 @@ def _regular(fd: int, path: str) -> os.stat_result:
     return status
 
 
-def _hash(fd: int) -> bytes:
+def _has_hash(fd: int, digest: bytes) -> bool:
+    """Do for an open file what `jostler.format.row.has_hash` does for its bytes."""
+    if _hash(fd, on_one_line=True) == digest:
+        return True
+    os.lseek(fd, 0, os.SEEK_SET)
+    return _hash(fd, on_one_line=False) == digest
+
+
+def _hash(fd: int, *, on_one_line: bool) -> bytes:
     digest = hashlib.blake2b(digest_size=HASH_BYTES)
+    bom = BOM if on_one_line else b""
     while chunk := os.read(fd, _CHUNK):
-        digest.update(chunk)
+        chunk = chunk.removeprefix(bom)
+        digest.update(chunk.translate(None, BREAKS) if on_one_line else chunk)
+        bom = b""
     return digest.digest()

@@ -19,7 +19,8 @@ from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from jostler.bundle.bundle import BUNDLE_BYTES, ENTRY_BYTES, Bundle, Header, OpenBundle
+from jostler.bundle.bundle import BUNDLE_BYTES, Bundle, Header, OpenBundle
+from jostler.bundle.entry import ENTRY_BYTES, FACTS_BYTES
 from jostler.bundle.job import Stage, UploadJob
 from jostler.bundle.vanished import REMEMBERED_MOST
 
@@ -133,7 +134,7 @@ class InFlight:
         one.job = UploadJob.replay(record, now_s)
         one.state = State.STORED if record.stored else State.JOURNALLED
         one.files = len(record.paths)
-        one._held_bytes = one.job.entry_count * ENTRY_BYTES + BUNDLE_BYTES
+        one._held_bytes = one.job.entries_bytes + BUNDLE_BYTES
         return one
 
     @classmethod
@@ -154,7 +155,7 @@ class InFlight:
     def held_bytes(self) -> int:
         """Bytes of memory that it takes."""
         if self.opened:
-            return self.opened.held_bytes + self.opened.files * ENTRY_BYTES + BUNDLE_BYTES
+            return self.opened.held_bytes + self.opened.entries.held_bytes + BUNDLE_BYTES
         return self._held_bytes
 
     @property
@@ -207,7 +208,7 @@ class InFlight:
         self.what, self.error = what, error
         self.job = job
         data_bytes = len(job.data) if job.data else 0
-        self._held_bytes = data_bytes + job.entry_count * ENTRY_BYTES + BUNDLE_BYTES
+        self._held_bytes = data_bytes + job.entries_bytes + BUNDLE_BYTES
         if job.journalled:
             self.state = State.JOURNALLED
 
@@ -217,7 +218,7 @@ class InFlight:
         assert job.stage is Stage.STORED
         assert job.winner
         self.job, self.state = job, State.STORED
-        self._held_bytes = len(job.winner.entries) * ENTRY_BYTES
+        self._held_bytes = job.winner.entries.held_bytes
 
     def given_back(self) -> None:
         """It cannot become durable any more: → given back."""
@@ -344,6 +345,8 @@ class InFlightBundles:
         opened.add(entry, row, rejection)
         self._owners[entry.path] = one
         self.open_bytes += opened.held_bytes - before + ENTRY_BYTES
+        if entry.facts:
+            self.open_bytes += FACTS_BYTES
 
     def seal(self, one: InFlight, reason: SealReason, now_s: float) -> Bundle:
         """Close an open bundle."""

@@ -101,9 +101,9 @@ class UploadJob:
         return self.stage in ENDED
 
     @property
-    def entry_count(self) -> int:
-        """How many files the record remembers, those of all attempts."""
-        return sum(len(attempt.entries) for attempt in self.record.attempts)
+    def entries_bytes(self) -> int:
+        """Bytes of memory that the record's files take, those of all attempts."""
+        return sum(attempt.entries.held_bytes for attempt in self.record.attempts)
 
     @property
     def journalled(self) -> bool:

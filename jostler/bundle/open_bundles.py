@@ -6,18 +6,19 @@ bundle that alone is larger; what finds no room stays on disk.  One thread owns 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from jostler.bundle.bundle import BUNDLE_BYTES, ENTRY_BYTES, Header, Limits, OpenBundle, SealReason
+from jostler.bundle.bundle import BUNDLE_BYTES, Header, Limits, OpenBundle, SealReason
+from jostler.bundle.entry import ENTRY_BYTES
 from jostler.bundle.in_flight import InFlight, InFlightBundles
 from jostler.format.names import BundleName, Day, Kind, Place, display
 from jostler.log import Log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from jostler.bundle.bundle import Bundle
     from jostler.bundle.entry import Entry
@@ -37,6 +38,8 @@ class Stamp:
         node: as names have it.
         archiver: version and commit.
         compression: of bundles, by whether files wait.
+        schemas: for each datatype, the digest of the table schema that its files are judged by;
+            its owner may add to it before the first file is taken.
     """
 
     bucket: str
@@ -44,6 +47,7 @@ class Stamp:
     node: str
     archiver: Archiver
     compression: CompressionChoice
+    schemas: Mapping[str, str] = field(default_factory=dict)
 
 
 class Put(Enum):
@@ -194,6 +198,7 @@ class OpenBundles:
             bucket=stamp.bucket,
             archiver=stamp.archiver,
             compression=choice.backlog if self._backlog() else choice.idle,
+            schema=stamp.schemas.get(datatype, ""),
         )
         return InFlight(header, self._monotonic_s())
 

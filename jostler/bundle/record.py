@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from jostler.bundle.bundle import Attempt, Bundle, Header
-from jostler.bundle.entry import Entries, Entry, FileState
+from jostler.bundle.bundle import Attempt, Bundle, Header, IndexForm
+from jostler.bundle.entry import Entries, Entry, Facts, FileState
 from jostler.format.blocks import Block
 from jostler.format.compression import FAST, LEVELS, Compression, Method
 from jostler.format.names import OWN_DATATYPES, REJECTED, BundleName, Day, check_datatype
@@ -89,6 +89,8 @@ def lines(record: Record) -> Iterator[bytes]:
             "archiver": [header.archiver.version, header.archiver.commit],
             "compression": header.compression,
             "level": _level_of_old(header.compression),
+            "schema": header.schema,
+            "index_form": int(header.index_form),
             "rejections": {
                 path: [r.datatype, r.reason, r.detail, r.field]
                 for path, r in record.rejections.items()
@@ -97,8 +99,9 @@ def lines(record: Record) -> Iterator[bytes]:
     )
     for attempt in record.attempts:
         blocks = [tuple(block) for block in attempt.blocks]
-        yield _dumps({"upload_id": attempt.upload_id, "blocks": blocks})
-        for path, state, added_us, digest in attempt.entries:
+        facts = [fact and list(fact) for fact in attempt.entries.facts]
+        yield _dumps({"upload_id": attempt.upload_id, "blocks": blocks, "facts": facts})
+        for path, state, added_us, digest, _ in attempt.entries:
             yield _dumps([path, *state, added_us, digest.hex()])
 
 
@@ -126,6 +129,8 @@ def read(lines: Iterator[bytes], *, stored: bool) -> Record:
             bucket=data["bucket"],
             archiver=Archiver(version=version, commit=commit),
             compression=_compression(data),
+            schema=data.get("schema", ""),
+            index_form=IndexForm(data.get("index_form", IndexForm.BARE)),
         ),
         attempts=tuple(_attempts(lines, name)),
         rejections={
@@ -156,6 +161,7 @@ def _level_of_old(compression: Compression) -> int:
 
 def _attempts(lines: Iterator[bytes], name: BundleName) -> Iterator[Attempt]:
     entries = Entries()
+    facts: Iterator[list[Any] | None] = iter(())
     for line in lines:
         if line == END:
             break
@@ -163,12 +169,15 @@ def _attempts(lines: Iterator[bytes], name: BundleName) -> Iterator[Attempt]:
         if isinstance(value, dict):
             entries = Entries()
             blocks = tuple(Block(*block) for block in value["blocks"])
+            facts = iter(value.get("facts") or ())
             yield Attempt(upload_id=value["upload_id"], entries=entries, blocks=blocks)
         else:
             path, inode, size, mtime_ns, ctime_ns, added_us, digest = value
             _check_path(path, name)
             state = FileState.fitted(inode, size, mtime_ns, ctime_ns)
-            entries.append(Entry(path, state, added_us, bytes.fromhex(digest)))
+            fact = next(facts, None)
+            known = Facts(*fact) if fact else None
+            entries.append(Entry(path, state, added_us, bytes.fromhex(digest), known))
 
 
 def _check_path(path: str, name: BundleName) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from jostler.agent.index_fields import IndexField
 from jostler.bundle import SEALED, Limits, state_dir
 from jostler.cli.flags import Parsed, host_port, parse
 from jostler.cli.options import TABLE, help_text
@@ -70,6 +71,7 @@ class _Checks:
         node = self._node(mode, read_text)
         local_data_dir = Path(value("local-data-dir"))
         datatypes = self._datatypes(mode, local_data_dir)
+        index_fields = self._index_fields([datatype.name for datatype in datatypes])
         if node and place:
             self._file_names(place, node, datatypes)
         self._sizes(mode)
@@ -84,6 +86,7 @@ class _Checks:
             bucket=bucket,
             place=place,
             upload_schema=value("upload-schema"),
+            index_fields=index_fields,
             node=node,
             datatypes=datatypes,
             limits=Limits(max_bytes=value("bundle-size-max"), max_age_s=value("bundle-age-max")),
@@ -238,6 +241,20 @@ class _Checks:
             Datatype(name=name, schema_file=Path(files.get(name, default / f"{name}.json")))
             for name in wanted
         )
+
+    def _index_fields(self, datatypes: list[str]) -> tuple[IndexField, ...]:
+        found: dict[tuple[str, str], IndexField] = {}
+        for text in self._value("index-field") or []:
+            try:
+                field = IndexField.parse(text)
+            except ValueError as exc:
+                self._say("index-field", str(exc))
+                continue
+            if field.datatype not in datatypes:
+                self._say("index-field", f"{field.datatype!r} is none of the datatypes")
+            elif found.setdefault((field.datatype, field.column), field) is not field:
+                self._say("index-field", f"{field.datatype}:{field.column} has two sources")
+        return tuple(found.values())
 
     def _listen(self, mode: Mode) -> tuple[str, int] | None:
         flag = "prometheusx.listen-address"

@@ -1,4 +1,4 @@
-"""The commands of `jostler` by name: `status`, `verify`, `why`, `help`, `version`.
+"""The commands of `jostler` by name: `status`, `translate`, `verify`, `why`, `help`, `version`.
 
 **Invariant:** a command's module is imported only when the command runs; the agent needs none.
 """
@@ -37,6 +37,7 @@ class Command:
 
 COMMANDS = (
     Command("status", "jostler.cli.status", "what a running agent says of itself"),
+    Command("translate", "jostler.cli.translate", "what a translation expression makes of a path"),
     Command("verify", "jostler.cli.verify", "check the bundles of a bucket against each other"),
     Command("why", "jostler.cli.why", "where one file is, and why"),
 )
@@ -55,7 +56,7 @@ def find(name: str) -> Command | None:
 
 def listed() -> str:
     """Return the list of commands for `-help`."""
-    return "\n".join(f"  {name:8} {about}" for name, about in _ABOUT.items())
+    return "\n".join(f"  {name:9} {about}" for name, about in _ABOUT.items())
 
 
 def say_unknown(name: str) -> None:

@@ -103,6 +103,14 @@ def words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
+def lines(text: str) -> list[str]:
+    """Read a list whose members may have commas: one a line."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+_LISTS = (words, lines)
+
+
 def host_port(text: str) -> tuple[str, int]:
     """Read `HOST:PORT`, `:PORT` or `[ADDRESS]:PORT`; the host is empty when it is not given.
 
@@ -126,7 +134,7 @@ class Flag:
     Attributes:
         name: without a dash; its variable is the name in capitals, other characters become `_`.
         read: turns text into a value or raises ValueError.  With `boolean` the flag is a switch;
-            with `words` each use appends to a list.
+            with `words` or `lines` each use appends to a list.
         default: the default as text, shown by `-help`; None for no value.
         help: what it does, with the unit.
         aliases: other names of the same flag.
@@ -183,7 +191,7 @@ def parse(
         if flag.name not in parsed.set_by:
             _read_environ(flag, environ, parsed)
         if flag.name not in parsed.values:
-            empty: Any = [] if flag.read is words else None
+            empty: Any = [] if flag.read in _LISTS else None
             parsed.values[flag.name] = empty if flag.default is None else flag.read(flag.default)
     return parsed
 
@@ -229,7 +237,7 @@ def _set(flag: Flag, source: str, text: str, parsed: Parsed) -> None:
     except ValueError as exc:
         parsed.problems.append(f"{source}: {exc}")
         return
-    if flag.read is words:
+    if flag.read in _LISTS:
         value = [*parsed.values.get(flag.name, []), *value]
     parsed.values[flag.name] = value
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jostler.cli.commands import listed
-from jostler.cli.flags import Flag, boolean, directory, duration, size, usage, whole, words
+from jostler.cli.flags import Flag, boolean, directory, duration, lines, size, usage, whole, words
 from jostler.config import BadFiles, LogFormat, Validate
 from jostler.format.compression import compression_choice
 from jostler.schema import Use
@@ -171,6 +171,13 @@ TABLE = (
         read=_one_of(Use),
         default="auto",
         help="jostler-native, which accepts good files fast: auto (if installed), off, or require",
+    ),
+    Flag(
+        name="index-field",
+        read=lines,
+        help="what fills Start, End or WorkID of a datatype's index rows, repeated, as"
+        " <datatype>:<column>=<source>: a path such as Download.StartTime, or REGEX~FORMAT of the"
+        " file's name",
     ),
     Flag(
         name="state-dir",

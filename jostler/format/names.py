@@ -17,10 +17,14 @@ from typing import NamedTuple
 INDEX = "index1"
 REJECTED = "rejected1"
 OWN_DATATYPES = (INDEX, REJECTED)
+TABLES, SCHEMAS = "tables", "schemas"
+OWN_FOLDERS = (TABLES, SCHEMAS)
+"""The folders beside those of experiments and organizations, which therefore have other names."""
 
 SCHEMA_SUFFIX = ".table.json"
 BUNDLE_SUFFIX = ".jsonl.gz"
 
+_OWN = " or ".join(repr(folder) for folder in OWN_FOLDERS)
 _TIMESTAMP = "%Y%m%dT%H%M%S.%fZ"
 _TIMESTAMP_RE = re.compile(r"\d{8}T\d{6}\.\d{6}Z", re.ASCII)
 _WORD_RE = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
@@ -87,13 +91,13 @@ def check_archived_datatype(text: str) -> str:
 
 
 def check_experiment(text: str) -> str:
-    """Return `text` if an experiment may have this name; the folder `tables` is for table schemas.
+    """Return `text` if an experiment may have this name; `OWN_FOLDERS` are for schemas.
 
     Raises:
         ValueError: the name is not allowed.
     """
-    if not _EXPERIMENT_RE.fullmatch(text) or text == "tables":
-        raise ValueError(f"{text!r} is not an experiment name ([A-Za-z0-9_-]+, not 'tables')")
+    if not _EXPERIMENT_RE.fullmatch(text) or text in OWN_FOLDERS:
+        raise ValueError(f"{text!r} is not an experiment name ([A-Za-z0-9_-]+, not {_OWN})")
     return text
 
 
@@ -103,8 +107,8 @@ def check_organization(text: str) -> str:
     Raises:
         ValueError: the name is not allowed.
     """
-    if not _ORGANIZATION_RE.fullmatch(text) or text == "tables":
-        raise ValueError(f"{text!r} is not an organization name ([a-z0-9]+, not 'tables')")
+    if not _ORGANIZATION_RE.fullmatch(text) or text in OWN_FOLDERS:
+        raise ValueError(f"{text!r} is not an organization name ([a-z0-9]+, not {_OWN})")
     return text
 
 
@@ -244,10 +248,20 @@ class Place:
         parts = (self.data_dir, self.organization, self.experiment)
         return "/".join(part for part in parts if part)
 
+    def kept_schema(self, datatype: str, digest: str) -> str:
+        """Return the name of the object that keeps a table schema by which files were judged.
+
+        Args:
+            datatype: the files' datatype.
+            digest: the upload id of the object's bytes.
+        """
+        parts = (self.data_dir, SCHEMAS, self.organization, self.experiment, datatype)
+        return f"{'/'.join(part for part in parts if part)}/{digest}.json"
+
     def table_schema(self, datatype: str) -> str:
         """Return the name of a datatype's table schema object; all organizations share it."""
         name = check_archived_datatype(datatype)
-        return f"{self.data_dir}/tables/{self.experiment}/{name}{SCHEMA_SUFFIX}"
+        return f"{self.data_dir}/{TABLES}/{self.experiment}/{name}{SCHEMA_SUFFIX}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

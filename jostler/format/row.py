@@ -9,6 +9,7 @@ Pure: no I/O, no clock, no compression.
 from __future__ import annotations
 
 import base64
+import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -26,7 +27,8 @@ REJECT_WHOLE_BYTES = 32 * 1024 * 1024
 REJECT_SAMPLE_BYTES = 64 * 1024
 
 BOM = b"\xef\xbb\xbf"
-_BREAKS = b"\r\n"
+BREAKS = b"\r\n"
+HASH_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +52,26 @@ def one_line(content: bytes) -> bytes:
     """
     content = content.removeprefix(BOM)
     if b"\n" in content or b"\r" in content:
-        return content.translate(None, _BREAKS)
+        return content.translate(None, BREAKS)
     return content
+
+
+def content_hash(content: bytes) -> bytes:
+    """Return the hash that index rows carry, BLAKE2b of 16 bytes.
+
+    Args:
+        content: `raw` of a data row, which is the file's bytes on one line; or of a rejected
+            file the bytes as they are.
+    """
+    return hashlib.blake2b(content, digest_size=HASH_BYTES).digest()
+
+
+def has_hash(content: bytes, digest: bytes) -> bool:
+    """Return whether a file's bytes are the ones that a hash stands for, on one line or as is.
+
+    As they are: the file was rejected, or an earlier version of jostler stored it.
+    """
+    return content_hash(content) == digest or content_hash(one_line(content)) == digest
 
 
 def row_head(archiver: Archiver, day: Day, archive_url: str) -> bytes:
@@ -85,7 +105,7 @@ def instant(micros: int) -> str:
     return f"{_second(whole)}.{micro:06d}Z"
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=1024)  # of a backlog, the files' times differ by more than that of the clock
 def _second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 

@@ -68,7 +68,8 @@ INDEX1_FIELDS: Fields = (
     Field(
         name="Hash",
         type="STRING",
-        description="BLAKE2b digest of the file, 16 bytes in hexadecimal.",
+        description="BLAKE2b digest of the column raw, 16 bytes in hexadecimal; of a rejected"
+        " file that of Content.",
     ),
     Field(
         name="Offset",
@@ -76,6 +77,17 @@ INDEX1_FIELDS: Fields = (
         description="Where in the object, in bytes, the compressed block with the line begins.",
     ),
     Field(name="Length", type="INTEGER", description="Length of that block, in bytes."),
+    Field(
+        name="Start",
+        type="TIMESTAMP",
+        description="When what the file tells of began; if nothing says it, the file's mtime.",
+    ),
+    Field(name="End", type="TIMESTAMP", description="When it ended; null if nothing says it."),
+    Field(
+        name="WorkID",
+        type="STRING",
+        description="Job that made the file, [a-z0-9_-]+; null if nothing says it.",
+    ),
 )
 
 REJECTED1_FIELDS: Fields = (

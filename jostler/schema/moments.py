@@ -26,6 +26,7 @@ _TIMESTAMP_RE = re.compile(
 )
 _RANGE_RE = re.compile(r"\[([^,\[\])]+), ?([^,\[\])]+)\)")
 _UNBOUNDED = frozenset({"UNBOUNDED", "NULL"})
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OFFSET_MAX = timedelta(hours=14)
 
 
@@ -66,6 +67,16 @@ def timestamp_fault(text: str) -> Reason | None:
     except OverflowError:
         return Reason.OUT_OF_RANGE
     return None
+
+
+def timestamp_us(text: str) -> int | None:
+    """Return a TIMESTAMP in microseconds since 1970, later digits cut; None if it is not good."""
+    if timestamp_fault(text):
+        return None
+    found = _TIMESTAMP_RE.fullmatch(text)
+    assert found is not None
+    micros = int(f"{found['fraction'] or '':0<6.6}")
+    return (_utc(found) - _EPOCH) // timedelta(microseconds=1) + micros
 
 
 def range_fault(text: str, element: str) -> Reason | None:

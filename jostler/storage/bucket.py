@@ -8,7 +8,7 @@ upload arrived, even after a restart or a lost reply.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -26,11 +26,19 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """An object as a listing shows it; `version` changes whenever its bytes do."""
+    """An object as a listing shows it.
+
+    Attributes:
+        name: the object's name.
+        size_bytes: its size.
+        version: it changes whenever the object's bytes do.
+        metadata: what it was created with, if the listing was asked for it; else empty.
+    """
 
     name: str
     size_bytes: int
     version: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 class Storage(Protocol):
@@ -54,7 +62,7 @@ class Storage(Protocol):
         Args:
             name: the object's name.
             data: its bytes.
-            metadata: what it tells of itself, beside the upload id.
+            metadata: short texts by name, which are stored with it.
             digest: the upload id of `data` if the caller knows it; else it is computed.
 
         Raises:
@@ -89,13 +97,25 @@ class Storage(Protocol):
             ConflictError: it has another version, or does not exist.
         """
 
-    def list(self, prefix: str, start: str = "", end: str = "") -> Iterator[ObjectInfo]:
+    def metadata(self, name: str, version: str = "") -> Mapping[str, str]:
+        """Return the metadata that an object was created with; arguments as for `read`.
+
+        It is empty for an object that another program stored without.  The upload id may be in it.
+
+        Raises:
+            MissingError: there is no such object, or it has another version.
+        """
+
+    def list(
+        self, prefix: str, start: str = "", end: str = "", *, metadata: bool = False
+    ) -> Iterator[ObjectInfo]:
         """Yield the objects whose names begin with `prefix`, in the order of their names.
 
         Args:
             prefix: the beginning of the names.
             start: the first name to return; empty for no lower bound.
             end: the first name not to return; empty for no upper bound.
+            metadata: whether to return the objects' metadata, which makes the answer longer.
         """
 
     def written(self, prefix: str) -> Iterator[tuple[str, datetime]]:

@@ -2,8 +2,11 @@
 
 **Invariant:** a file under an object's name is complete and durable.  Incomplete files are only in
 the directory `.tmp`; the process that writes one holds a lock on it, and the next writer removes
-those without a lock.  Object metadata is not kept, because not every file system has a place for
-it; the upload id is computed from the bytes instead.
+those without a lock.
+
+Not every file system has a place for an object's metadata, so it is a file of its own below
+`.metadata`, which names the version of the object that it belongs to.  It may be lost in a crash;
+the upload id, which must not be, is computed from the bytes.
 """
 
 from __future__ import annotations
@@ -12,9 +15,12 @@ import fcntl
 import os
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
+
+import orjson
 
 from jostler.errors import (
     AuthError,
@@ -32,6 +38,9 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 TMP = ".tmp"
+METADATA = ".metadata"
+_OWN = frozenset({TMP, METADATA})
+_NOT_PARTS = _OWN | {"", ".", ".."}
 LOCK = "lock"
 DEAD_S = 60.0
 LINK_TRIES = 10
@@ -49,17 +58,52 @@ class DirectoryStorage:
         self, name: str, data: bytes, metadata: Mapping[str, str], *, digest: str = ""
     ) -> None:
         """Write a temporary file, then link(2) it to its name: link(2) never overwrites."""
-        del metadata
         path = self._path(name)
         with _translated(name):
             with self._tmp(data) as tmp:
+                version = _version(tmp.stat())
                 try:
                     self._link(tmp, path)
                 except FileExistsError:
-                    if self.upload_id(name) != (digest or upload_id(data)):
-                        text = f"{self.url}/{name} already holds other bytes"
-                        raise ConflictError(text) from None
+                    version = self._same(name, digest or upload_id(data))
             _sync_dir(path.parent)
+            if metadata:
+                self._write_metadata(name, version, metadata)
+
+    def _same(self, name: str, digest: str) -> str:
+        """Return the version of an object whose bytes have this upload id.
+
+        Raises:
+            ConflictError: it has others.
+        """
+        with suppress(MissingError):
+            found = self.read(name)
+            if upload_id(found.data) == digest:
+                return found.version
+        raise ConflictError(f"{self.url}/{name} already holds other bytes")
+
+    def _write_metadata(self, name: str, version: str, metadata: Mapping[str, str]) -> None:
+        """Keep the metadata of one version of an object, under its name."""
+        content = {"version": version, "metadata": dict(metadata)}
+        path = self._metadata_path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with self._tmp(orjson.dumps(content), durable=False) as tmp:
+            tmp.rename(path)
+
+    def metadata(self, name: str, version: str = "") -> Mapping[str, str]:
+        """Read the file that keeps it."""
+        with _translated(name), self._path(name).open("rb") as file:
+            return self._metadata_of(name, self._expect(name, file, version))
+
+    def _metadata_of(self, name: str, version: str) -> Mapping[str, str]:
+        """Return the metadata of a version of an object; empty if there is none."""
+        try:
+            told = orjson.loads(self._metadata_path(name).read_bytes())
+            if told["version"] == version:
+                return {str(key): str(value) for key, value in told["metadata"].items()}
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            pass  # none, or cut off by a crash
+        return {}
 
     def _link(self, tmp: Path, path: Path) -> None:
         """Link a file to its name; retry if a concurrent `remove` deletes its empty directory."""
@@ -116,7 +160,9 @@ class DirectoryStorage:
         if found != version:
             raise ConflictError(f"{self.url}/{name} changed: {version} is now {found}")
 
-    def list(self, prefix: str, start: str = "", end: str = "") -> Iterator[ObjectInfo]:
+    def list(
+        self, prefix: str, start: str = "", end: str = "", *, metadata: bool = False
+    ) -> Iterator[ObjectInfo]:
         """Walk the directories that can hold the prefix, in order of object names."""
         folder = prefix.rpartition("/")[0]
         with _translated(prefix):
@@ -125,7 +171,8 @@ class DirectoryStorage:
                 if end and info.name >= end:
                     return
                 if info.name >= start:
-                    yield info
+                    told = self._metadata_of(info.name, info.version) if metadata else {}
+                    yield replace(info, metadata=told) if told else info
 
     def written(self, prefix: str) -> Iterator[tuple[str, datetime]]:
         """Yield the names and modification times of files; they are set when a file is written."""
@@ -138,7 +185,7 @@ class DirectoryStorage:
         with _translated(prefix), suppress(FileNotFoundError, NotADirectoryError):
             with os.scandir(self._root / prefix) as scan:
                 found = [entry.name for entry in scan if entry.is_dir(follow_symlinks=False)]
-            return tuple(sorted(name for name in found if prefix or name != TMP))
+            return tuple(sorted(name for name in found if prefix or name not in _OWN))
         return ()
 
     def remove(self, name: str, version: str = "") -> None:
@@ -151,22 +198,28 @@ class DirectoryStorage:
                     path.unlink()
             else:
                 path.unlink(missing_ok=True)
-            with suppress(OSError):  # rmdir fails at the first directory that is not empty
-                for parent in path.parents[: name.count("/")]:
-                    parent.rmdir()
+            kept = self._metadata_path(name)
+            kept.unlink(missing_ok=True)
+            for gone in (path, kept):
+                with suppress(OSError):  # rmdir fails at the first directory that is not empty
+                    for parent in gone.parents[: name.count("/")]:
+                        parent.rmdir()
 
     def clock(self) -> datetime | None:
         """Return None: a directory has no server; its times come from this machine."""
         return None
 
+    def _metadata_path(self, name: str) -> Path:
+        return self._root / METADATA / f"{name}.json"
+
     def _path(self, name: str) -> Path:
         parts = name.split("/")
-        if not name or {"", ".", "..", TMP} & set(parts) or "\0" in name:
+        if not name or _NOT_PARTS & set(parts) or "\0" in name:
             raise RefusedError(f"{name!r} cannot be the name of an object in a directory")
         return self._root.joinpath(*parts)
 
     @contextmanager
-    def _tmp(self, data: bytes) -> Iterator[Path]:
+    def _tmp(self, data: bytes, *, durable: bool = True) -> Iterator[Path]:
         """Write a temporary file; remove it at the end, also after an error."""
         tmp = self._root / TMP / uuid4().hex
         tmp.parent.mkdir(parents=True, exist_ok=True)
@@ -183,7 +236,8 @@ class DirectoryStorage:
                 # tell a file from its successor, which may be given the same inode number.
                 now_ns = time.time_ns()
                 os.utime(file.fileno(), ns=(now_ns, now_ns))
-                os.fsync(file.fileno())
+                if durable:
+                    os.fsync(file.fileno())
                 yield tmp
         finally:
             tmp.unlink(missing_ok=True)
@@ -237,7 +291,7 @@ def _walk(directory: str, name: str, prefix: str) -> Iterator[ObjectInfo]:
         entries = [(e.name + "/" if e.is_dir(follow_symlinks=False) else e.name, e) for e in scan]
     for sort_name, entry in sorted(entries, key=lambda pair: pair[0].encode()):
         full = f"{name}/{sort_name}" if name else sort_name
-        if entry.name == TMP and not name:
+        if entry.name in _OWN and not name:
             continue
         if full.endswith("/"):
             if full.startswith(prefix) or prefix.startswith(full):

@@ -134,19 +134,30 @@ class GcsStorage:
                 **self._how,
             )
 
-    def list(self, prefix: str, start: str = "", end: str = "") -> Iterator[ObjectInfo]:
+    def metadata(self, name: str, version: str = "") -> Mapping[str, str]:
+        """Ask for an object's metadata."""
+        blob = self._blob(name, version)
+        with self._asking(name):
+            blob.reload(**self._how)
+            return dict(blob.metadata or {})
+
+    def list(
+        self, prefix: str, start: str = "", end: str = "", *, metadata: bool = False
+    ) -> Iterator[ObjectInfo]:
         """List page by page; request only the fields that are used."""
+        fields = "name,generation,size,metadata" if metadata else "name,generation,size"
         with _bucket_exists(self.url), self._asking(prefix):
             for blob in self._client.list_blobs(
                 self._name,
                 prefix=prefix,
                 start_offset=start or None,
                 end_offset=end or None,
-                fields="items(name,generation,size),nextPageToken",
+                fields=f"items({fields}),nextPageToken",
                 page_size=PAGE,
                 **self._how,
             ):
-                yield ObjectInfo(blob.name, int(blob.size or 0), str(blob.generation))
+                told = dict(blob.metadata or {}) if metadata else {}
+                yield ObjectInfo(blob.name, int(blob.size or 0), str(blob.generation), told)
 
     def written(self, prefix: str) -> Iterator[tuple[str, datetime]]:
         """List names and creation times; a new generation has a new creation time."""

@@ -19,7 +19,9 @@ from jostler.format.bigquery_names import TableName, table_name, view_name
 from jostler.format.names import (
     BUNDLE_SUFFIX,
     INDEX,
+    OWN_FOLDERS,
     SCHEMA_SUFFIX,
+    TABLES,
     BundleName,
     Day,
     Kind,
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
     from loader.cli.options import Options
     from loader.plan.window import Window
 
-_TABLES = "tables"
 _ORGANIZED = 3
 
 
@@ -191,7 +192,7 @@ def _of_bucket(bucket: Bucket, options: Options, found: Discovered) -> Iterator[
         raise
     nothing = (len(found.experiments), len(found.problems)) == before and not sources
     if nothing and not found.experiments and not options.allow_empty:
-        folders = " or ".join(f"autoload/{version}/{_TABLES}/" for version in options.api)
+        folders = " or ".join(f"autoload/{version}/{TABLES}/" for version in options.api)
         found.problems.append((bucket.url, f"no table schema below {folders}"))
     yield from sources
 
@@ -248,10 +249,10 @@ def _schemas(
     """
     organizations = [""]
     if data_dir.endswith("v2"):
-        organizations = [name for name in bucket.folders(f"{data_dir}/") if name != _TABLES]
+        organizations = [name for name in bucket.folders(f"{data_dir}/") if name not in OWN_FOLDERS]
     chosen: dict[tuple[str, str, str], str] = {}
-    for entry in bucket.list(f"{data_dir}/{_TABLES}/"):
-        *parts, file = entry.name.removeprefix(f"{data_dir}/{_TABLES}/").split("/")
+    for entry in bucket.list(f"{data_dir}/{TABLES}/"):
+        *parts, file = entry.name.removeprefix(f"{data_dir}/{TABLES}/").split("/")
         datatype = file.removesuffix(SCHEMA_SUFFIX)
         known = file.endswith(SCHEMA_SUFFIX) and 1 <= len(parts) < _ORGANIZED
         if not known or (len(parts) > 1 and not data_dir.endswith("v2")):

@@ -6,7 +6,8 @@ import gzip
 import json
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,12 +16,12 @@ from jostler.cli.main import main
 from jostler.format.names import BundleName, Kind
 from jostler.storage import Storage, open_storage
 from tests.support.agent import once
-from tests.support.bucket import url_of
+from tests.support.bucket import rows, url_of
 from tests.support.golden import go, go_bundle
 from tests.support.spool import Spool, document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 GO_DATA = (
@@ -93,10 +94,10 @@ def test_a_half_that_is_missing_is_told_whichever_folder_is_named(bucket: Storag
 @contextmanager
 def without(bucket: Storage, name: str) -> Iterator[None]:
     """Take an object away for a while."""
-    data = bucket.read(name).data
+    data, metadata = bucket.read(name).data, bucket.metadata(name)
     bucket.remove(name)
     yield
-    bucket.put_new(name, data, {})
+    bucket.put_new(name, data, metadata)
 
 
 def test_bundles_of_the_go_agent_are_checked_by_what_they_have(tmp_path: Path) -> None:
@@ -162,6 +163,74 @@ def test_numbers_and_nesting_of_any_size_are_no_problem(tmp_path: Path) -> None:
     assert (report.rows["foo1"], report.originals) == (2, 2)
 
 
+@pytest.fixture(scope="module")
+def lines_archive(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """A bucket with files of several lines, whose index has more than the defaults; originals."""
+    root = tmp_path_factory.mktemp("lines")
+    spool = Spool(root / "spool")
+    pretty = json.dumps(json.loads(document(1)), indent=1).encode()
+    spool.write("lf.json", pretty + b"\n")
+    spool.write("crlf.json", b"\xef\xbb\xbf" + pretty.replace(b"\n", b"\r\n"))
+    spool.write("line.json", document(2))
+    spool.write("bad.json", b'{"UUID":{\n}}', keep=False)
+    url = url_of(root / "bucket")
+    done = once(spool, url, "-index-field", "foo1:End=StartTime", "-index-field", "foo1:WorkID=U")
+    assert done.returncode == 0, done.stderr
+    assert spool.left() == []
+    assert '"index_nulls":3' in done.stdout
+    return url, spool.originals
+
+
+def test_the_hash_is_that_of_raw_whatever_the_lines_of_the_file(
+    lines_archive: tuple[str, Path],
+) -> None:
+    """Of a rejected file that of Content."""
+    url, originals = lines_archive
+    bucket = open_storage(url)
+    report = verify(bucket, "", originals)
+    assert (report.problems, report.originals) == ([], 3)
+    raws = {row["raw"]["Filename"][11:]: row["raw"] for row in rows(bucket, "index1")}
+    assert raws["lf.json"]["Hash"] == raws["crlf.json"]["Hash"]
+    assert raws["bad.json"]["Hash"] == blake2b(b'{"UUID":{\n}}', digest_size=16).hexdigest()
+    assert raws["line.json"]["End"].startswith("2026-01-02T03:04:05.")
+    assert all(raw["Start"] and raw["WorkID"] is None for raw in raws.values())
+
+
+def test_a_hash_that_is_not_its_rows_is_told(lines_archive: tuple[str, Path]) -> None:
+    """An index of an earlier version has the hash of the files, as far as that can be known."""
+    bucket = open_storage(lines_archive[0])
+    change_index(bucket, lambda raw: raw | {"Hash": "0" * 32})
+    told = [problem.split(": ", 2)[2] for problem in verify(bucket, "").problems]
+    assert (
+        sorted(told)
+        == ["Hash " + "0" * 32 + " is not Content's"]
+        + ["Hash " + "0" * 32 + " is not that of its bytes"] * 3
+    )
+
+    hashes = {
+        path.name: blake2b(path.read_bytes(), digest_size=16).hexdigest()
+        for path in lines_archive[1].rglob("*.json")
+    }
+
+    def old(raw: dict[str, Any]) -> dict[str, Any]:
+        kept = {key: raw[key] for key in raw if key not in {"Start", "End", "WorkID"}}
+        known = hashes.get(raw["Filename"][11:])
+        return kept | ({"Hash": known} if known else {"Hash": ""})
+
+    change_index(bucket, old)
+    assert verify(bucket, "", lines_archive[1]).problems == []
+
+
+def change_index(bucket: Storage, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Write each index anew, its `raw` changed."""
+    for info in list(bucket.list("autoload/v1/exp/index1/")):
+        lines = gzip.decompress(bucket.read(info.name).data).splitlines()
+        made = [json.loads(line) for line in lines]
+        bucket.remove(info.name)
+        plain = "".join(json.dumps(row | {"raw": change(row["raw"])}) + "\n" for row in made)
+        bucket.put_new(info.name, gzip.compress(plain.encode()), {})
+
+
 @pytest.mark.parametrize("prefix", ["autoload/v1/exq", "autoload/v1/exp/foo2/", "tables"])
 def test_nothing_found_is_no_success(
     archive: Path, prefix: str, capsys: pytest.CaptureFixture[str]
@@ -197,3 +266,29 @@ def test_its_flags_are_those_of_every_command(
     assert "-nonsense: no such flag" in told
     assert main(["verify"]) == 2
     assert "name a bucket" in capsys.readouterr().err
+
+
+def test_a_bundle_names_the_schema_it_was_judged_by_and_the_bucket_keeps_it(
+    tmp_path: Path, archive: Path
+) -> None:
+    """Not with -validate json, which judges by none."""
+    bucket = open_storage(url_of(archive))
+    listed = bucket.list("autoload/v1/exp/", metadata=True)
+    data = [info for info in listed if "-data." in info.name]
+    for datatype in ("foo1", "bar1", "rejected1"):
+        digests = {one.metadata["schema"] for one in data if f"/{datatype}/" in one.name}
+        folder = f"autoload/v1/schemas/exp/{datatype}/"
+        (kept,) = bucket.list(folder)
+        assert {kept.name} == {f"{folder}{digest}.json" for digest in digests}
+        content = bucket.read(kept.name).data
+        assert content == bucket.read(f"autoload/v1/tables/exp/{datatype}.table.json").data
+        assert digests == {blake2b(content, digest_size=16).hexdigest()}
+
+    spool = Spool(tmp_path / "spool")
+    spool.write_many(1)
+    assert once(spool, url_of(tmp_path / "bucket"), "-validate", "json").returncode == 0
+    other = open_storage(url_of(tmp_path / "bucket"))
+    assert list(other.list("autoload/v1/schemas/")) == []
+    (one,) = other.list("autoload/v1/exp/foo1/", metadata=True)
+    assert "schema" not in one.metadata
+    assert one.metadata["rows"] == "1"

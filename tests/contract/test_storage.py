@@ -18,7 +18,7 @@ from tests.support.misbehaving import Misbehaving
 from tests.support.proxy import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from tests.support.gcs import GcsServer
@@ -47,6 +47,49 @@ def test_an_object_reads_back_as_it_was_written(bucket: Storage) -> None:
     assert bucket.read("a/b/c.jsonl.gz").data == data
     assert bucket.read_range("a/b/c.jsonl.gz", 250, 10) == data[250:260]
     assert bucket.upload_id("a/b/c.jsonl.gz") == upload_id(data)
+
+
+def test_an_object_keeps_the_metadata_it_was_created_with(bucket: Storage) -> None:
+    """Told alone and in a listing, of the version that was asked for."""
+    bucket.put_new("a/x.gz", b"1", {"rows": "3", "schema": "é"})
+    bucket.put_new("a/x.gz", b"1", {"rows": "3", "schema": "é"})
+    bucket.put_new("a/y.gz", b"1", {})
+    version = bucket.read("a/x.gz").version
+
+    assert mine(bucket.metadata("a/x.gz", version)) == {"rows": "3", "schema": "é"}
+    assert mine(bucket.metadata("a/y.gz")) == {}
+    listed = {info.name: mine(info.metadata) for info in bucket.list("a/", metadata=True)}
+    assert listed == {"a/x.gz": {"rows": "3", "schema": "é"}, "a/y.gz": {}}
+    assert [dict(info.metadata) for info in bucket.list("a/")] == [{}, {}]
+    assert bucket.folders("") == ("a",)
+    bucket.replace("a/x.gz", b"2", version)
+    assert mine(bucket.metadata("a/x.gz")) == {}
+    for gone in (("a/x.gz", version), ("none", "")):
+        with pytest.raises(MissingError):
+            bucket.metadata(*gone)
+
+
+def mine(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Leave out the upload id, which a server's objects have there."""
+    return {key: value for key, value in metadata.items() if key != "upload-id"}
+
+
+def test_a_directory_without_the_files_of_metadata_is_a_bucket_without_metadata(
+    tmp_path: Path,
+) -> None:
+    """They are cut off by a crash, belong to what lay there before, or were not copied."""
+    bucket = DirectoryStorage(tmp_path)
+    bucket.put_new("a/x.gz", b"1", {"rows": "3"})
+    (kept,) = (path for path in (tmp_path / ".metadata").rglob("*") if path.is_file())
+    whole = kept.read_bytes()
+    for content in (whole[:-3], b"", b"[]", b'{"version":1}', whole.replace(b"-", b"_")):
+        kept.write_bytes(content)
+        assert bucket.metadata("a/x.gz") == {}
+    kept.write_bytes(whole)
+    assert bucket.metadata("a/x.gz") == {"rows": "3"}
+    bucket.remove("a/x.gz")
+    assert not kept.exists()
+    assert [info.name for info in bucket.list("")] == []
 
 
 def test_creating_the_same_object_twice_is_harmless(bucket: Storage) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jostler.bundle import SEALED
 from jostler.cli import command_line as cli
 from jostler.cli import flags
+from jostler.cli.main import main
 from jostler.config import BadFiles, Config, Mode
 from jostler.errors import ConfigError
 from jostler.format.compression import AUTO, FAST, Compression, CompressionChoice, Method
@@ -144,6 +145,11 @@ def test_all_problems_are_reported_at_once_each_with_its_flag() -> None:
         (["-memory-max", "1MiB"], "hold no bundle"),
         (["-allow-empty"], "goes with -check"),
         (["-datatypes", "x1"], "no such flag; did you mean -datatype?"),
+        (["-experiment", "schemas"], "not 'tables' or 'schemas'"),
+        (["-index-field", "foo2:Start=A"], "'foo2' is none of the datatypes"),
+        (["-index-field", "foo1:Begin=A"], "none of the columns"),
+        (["-index-field", "foo1:End=A", "-index-field", "foo1:End=B"], "End has two sources"),
+        (["-index-field", "foo1:End=(?P<a>x~{a}"], "is not a regular expression"),
     ],
 )
 def test_each_mistake_has_its_own_words(argv: list[str], reason: str) -> None:
@@ -151,6 +157,32 @@ def test_each_mistake_has_its_own_words(argv: list[str], reason: str) -> None:
     found = problems([*GOOD, *argv])
     assert len(found) == 1
     assert reason in found[0]
+
+
+def test_index_fields_are_read_one_by_one() -> None:
+    """An expression may have commas; in the variable each has a line."""
+    start, job = "foo1:Start=T.S", r"foo1:WorkID=.*/(?P<j>\w{1,9})-~{j}"
+    by_flag = configure([*GOOD, "-index-field", start, "-index-field", job])
+    by_variable = configure(GOOD, {"INDEX_FIELD": f"{start}\n{job}\n"})
+    assert by_flag.index_fields == by_variable.index_fields
+    assert [field.column for field in by_flag.index_fields] == ["Start", "WorkID"]
+
+
+def test_translate_shows_what_an_expression_makes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Or why it makes nothing, with status 2."""
+    assert main(["translate", "(?P<y>[^/]+)~<{y}>", "2026/01/02/a.json"]) == 0
+    assert capsys.readouterr().out == "<2026>\n"
+    assert main(["translate", "--", "-(?P<y>.)~{y}", "-\x1b"]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+    for argv, told in (
+        (["(?P<y>x)~{y}", "2026"], "does not match the beginning of '2026'"),
+        (["(?P<y>x)~{z}", "x"], "is not a format"),
+        (["x"], "PATH: required"),
+        (["a", "b", "c"], "c: unexpected argument"),
+    ):
+        assert main(["translate", *argv]) == 2
+        assert told in capsys.readouterr().err
+    assert main(["translate", "-help"]) == 0
 
 
 def test_schema_mode_needs_neither_bucket_nor_node() -> None:

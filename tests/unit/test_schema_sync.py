@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jostler.agent.schema_sync import sync
+from jostler.agent.schema_sync import keep, sync
 from jostler.errors import AuthError, SchemaError
 from jostler.format.names import Place
 from jostler.schema import Field, Mode, fields_from_api, fields_to_api, table_schema
@@ -215,3 +215,19 @@ def test_a_schema_that_may_not_be_written_is_no_outage(bucket: Storage) -> None:
     with pytest.raises(SchemaError, match="no permission to write"):
         agree(storage, A, B)
     assert agree(storage, A) == ["a"]
+
+
+def test_a_schema_is_kept_once_under_its_digest(bucket: Storage) -> None:
+    """The name says what is in it; a bucket that refuses it stops no agent."""
+    fields = table_schema((A, B))
+    digest = keep(bucket, PLACE, "foo1", fields)
+    (kept,) = bucket.list("autoload/v1/schemas/")
+    assert keep(bucket, PLACE, "foo1", fields) == digest
+    assert (kept.name, kept.version) == (
+        PLACE.kept_schema("foo1", digest),
+        bucket.read(kept.name).version,
+    )
+    organized = Place(data_dir="autoload/v2", organization="org", experiment="exp")
+    assert organized.kept_schema("foo1", "d") == "autoload/v2/schemas/org/exp/foo1/d.json"
+    bucket.replace(kept.name, b"[]", kept.version)
+    assert keep(bucket, PLACE, "foo1", fields) == ""

@@ -16,6 +16,7 @@ from jostler.agent.observe.series import (
     by_reason,
     failures,
     ignored,
+    index_nulls,
     open_sums,
     scans,
     unlabelled,
@@ -109,6 +110,12 @@ COUNTERS = (
         "Bytes of data objects stored.",
         BY_DATATYPE,
         by_datatype(lambda v: v.tally.object_bytes),
+    ),
+    Family(
+        "jostler_index_nulls",
+        "Values that -index-field names and that could not be had.",
+        ("datatype", "column"),
+        index_nulls,
     ),
     Family(
         "jostler_bundles_sealed",

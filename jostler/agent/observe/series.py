@@ -110,6 +110,13 @@ def ignored(status: Status, snapshot: Snapshot) -> Values:
     return made
 
 
+def index_nulls(status: Status, snapshot: Snapshot) -> Values:
+    """Return the number of missing index values by datatype and column, for each `-index-field`."""
+    fields = status.config.index_fields
+    made: Values = {(field.datatype, str(field.column)): 0 for field in fields}
+    return made | dict(snapshot.tally.index_nulls)
+
+
 def waiting(pick: str) -> Callable[[Status, Snapshot], Values]:
     """Return a function that gives an attribute of `Waiting`, named by `pick`, by datatype."""
 

@@ -40,7 +40,7 @@ def test_a_good_file_is_to_be_archived_with_its_bytes_and_day(looking: Looking) 
     looking.write(f"{DAY}/m.json", b'{"UUID":"1"}')
     good = looking.look(f"{DAY}/m.json")
     assert isinstance(good, Good)
-    assert (good.datatype, good.day.iso, good.content) == ("foo1", "2026-01-02", b'{"UUID":"1"}')
+    assert (good.datatype, good.day.iso, good.raw) == ("foo1", "2026-01-02", b'{"UUID":"1"}')
     assert not looking.in_flight.owns(f"{DAY}/m.json")
 
 

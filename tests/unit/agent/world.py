@@ -105,14 +105,14 @@ class Bucket:
         if fault == "lost":
             raise TransientError("the reply was lost")
 
-    def read(self, name: str) -> StoredObject:
-        self._fault()
-        return StoredObject(self.objects[name], "1")
-
     def upload_id(self, name: str) -> str | None:
         self._fault()
         data = self.objects.get(name)
         return None if data is None else upload_id(data)
+
+    def read(self, name: str) -> StoredObject:
+        self._fault()
+        return StoredObject(self.objects[name], "1")
 
     def remove_foreign(self) -> None:
         for name in self.foreign:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,10 +16,12 @@ from jostler.bundle import (
     Archiver,
     Bundle,
     Entry,
+    Facts,
     FileState,
     InFlightBundles,
     Journal,
     Limits,
+    OpenBundle,
     OpenBundles,
     Put,
     Record,
@@ -26,12 +30,14 @@ from jostler.bundle import (
     Stamp,
     content_hash,
 )
-from jostler.bundle.bundle import index_object
+from jostler.bundle.bundle import IndexForm, index_object
 from jostler.bundle.entry import Entries
+from jostler.bundle.record import read
 from jostler.format.compression import AUTO
 from jostler.format.names import Day, Place
 from jostler.format.row import one_line
 from tests.support.spool import document
+from tests.unit.bundle.parts import header
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +48,7 @@ STAMP = Stamp(
     node="node1",
     archiver=Archiver(version="jostler@1.2.3", commit="abc"),
     compression=AUTO,
+    schemas={"rejected1": "5ca1ab1e"},
 )
 DAY = Day(date(2026, 1, 2))
 numbers = st.integers(0, 2**63 - 1)
@@ -191,8 +198,56 @@ def test_index_rows_follow_the_data_rows() -> None:
             "Hash": content_hash(contents[0]).hex(),
             "Offset": bundle.attempt.blocks[0].offset,
             "Length": bundle.attempt.blocks[0].length,
+            "Start": "1970-01-01T00:00:00.000000Z",
+            "End": None,
+            "WorkID": None,
         },
     }
+
+
+def test_index_rows_have_the_facts_of_their_files() -> None:
+    """Null where there is none; the file's time where no flag says another."""
+    times = FileState(1, 2, 1_700_000_000_123_456_789, 5)
+    facts = Facts(1_600_000_000_000_001, 1_600_000_060_000_000, "job-7")
+    attempt = sealed_with(
+        Entry("foo1/2026/01/02/a", times, 5, b"h"),
+        Entry("foo1/2026/01/02/b", times, 5, b"h", facts),
+        Entry("foo1/2026/01/02/c", times, 5, b"h", Facts(None, None, None)),
+    )
+    assert [(raw["Start"], raw["End"], raw["WorkID"]) for raw in indexed(attempt)] == [
+        ("2023-11-14T22:13:20.123456Z", None, None),
+        ("2020-09-13T12:26:40.000001Z", "2020-09-13T12:27:40.000000Z", "job-7"),
+        (None, None, None),
+    ]
+
+
+def sealed_with(*some: Entry, form: IndexForm = IndexForm.WITH_FACTS) -> Bundle:
+    one = OpenBundle(replace(header(), index_form=form), opened_s=0.0)
+    for each in some:
+        one.add(each, one.row(each.filename, b"{}"))
+    return one.seal()
+
+
+def indexed(bundle: Bundle) -> list[dict[str, Any]]:
+    plain = gzip.decompress(index_object(bundle.header, bundle.attempt))
+    return [json.loads(line)["raw"] for line in plain.splitlines()]
+
+
+def test_a_record_of_an_earlier_version_makes_the_index_of_that_version(tmp_path: Path) -> None:
+    """Its hashes are of the files' bytes, and a reader knows it by the members that lack."""
+    one = entry(1, b"{}")
+    bundle = sealed_with(one, form=IndexForm.BARE)
+    journal = Journal(tmp_path)
+    with journal.open() or pytest.fail("locked"):
+        journal.write(Record.of(bundle))
+        lines = (tmp_path / f"{Record.of(bundle).basename}.sealed").read_bytes().splitlines(True)
+        head = json.loads(lines[0])
+        del head["schema"], head["index_form"]  # which that version did not write
+        found = read(iter([json.dumps(head).encode(), *lines[1:]]), stored=False)
+
+    assert found.header == bundle.header
+    (raw,) = indexed(replace(bundle, header=found.header, attempt=found.attempts[-1]))
+    assert list(raw)[-2:] == ["Offset", "Length"]
 
 
 @given(st.binary())
@@ -212,7 +267,9 @@ def test_the_journal_gives_back_what_was_written(tmp_path: Path) -> None:
     odd = Entry("foo1/2026/01/02/\udcff.json", FileState(1, 2, 3, 4), 5, b"")
     held.add("rejected1", DAY, odd, b"{}", why)
     for number in range(10):
-        held.add("rejected1", DAY, entry(number, b"{}"), b"{}", why)
+        facts = Facts(number, None, "job") if number % 3 else None
+        one = entry(number, b"{}")._replace(facts=facts)
+        held.add("rejected1", DAY, one, b"{}", why)
     held.seal_all(SealReason.SHUTDOWN)
     journal = Journal(tmp_path)
     lock = journal.open()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jostler.bundle import Cleaned, Cleanup, Confined, Entry
-from jostler.bundle.file import content_hash, read_file
+from jostler.bundle.file import read_file
+from jostler.format.row import content_hash
 
 if TYPE_CHECKING:
     from collections.abc import Container

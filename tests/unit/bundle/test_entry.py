@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from jostler.bundle import Confined, Entry, FileState, NotAFileError, content_hash
 from jostler.bundle.entry import Entries
 from jostler.bundle.file import Read, hash_file, read_file, unlink_stored
+from jostler.format.row import one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,6 +88,28 @@ def test_a_touched_file_with_its_old_bytes_is_still_stored(path: Path) -> None:
     os.utime(path, ns=(OLD_NS, OLD_NS))
     assert not entry.unchanged(path.stat())
     assert unlinked(path, entry)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b'\xef\xbb\xbf{\r\n "a": 1\r\n}\n', b"{\n}" + b" \n" * 800_000, b"\n" * 5, b"{}"],
+    ids=["bom", "several chunks", "only breaks", "none"],
+)
+def test_the_hash_is_of_the_bytes_on_one_line(path: Path, content: bytes) -> None:
+    """As the row has them; a file that was rejected or stored long ago has that of its bytes."""
+    path.write_bytes(content)
+    assert hash_file(Confined(str(path.parent)), path.name) == content_hash(one_line(content))
+    now_us = time.time_ns() // 1000  # within the tick: the bytes decide
+    for digest in (content_hash(one_line(content)), content_hash(content)):
+        path.write_bytes(content)
+        assert unlinked(path, Entry(path.name, read(path, 1).state, now_us, digest))
+
+
+def test_a_file_of_another_size_is_another_file(path: Path) -> None:
+    """Though on one line its bytes are the same."""
+    entry = entry_of(path, read_after_ns=1_000)
+    path.write_bytes(b'{"a":\n1}')
+    assert not unlinked(path, entry)
 
 
 def test_reading_is_bounded_and_says_whether_it_was_whole(path: Path) -> None:
