@@ -31,7 +31,7 @@ NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?")
 DATETIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ T]([0-9:]{8}(?:\.[0-9]{1,6})?)")
-# The documentation has at most six fraction digits; Go writes nine, and loads accept them.
+# The documentation has at most six fraction digits; up to nine are read here, as Go writes them.
 TIMESTAMP = re.compile(
     r"([0-9]{4})([-/])([0-9]{2})\2([0-9]{2})[ T]([0-9]{2}):([0-9]{2})"
     r"(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?(?:Z| UTC|([+-])([0-9]{1,2})(?::([0-5][0-9]))?)?"
