@@ -55,7 +55,8 @@ class Tally:
         vanished: files that were gone before they could be read, by datatype.
         bundles: bundles stored, by datatype.
         object_bytes: bytes of data objects stored, by datatype.
-        index_nulls: values for index rows that could not be had, by (datatype, column).
+        index_nulls: null values of `-index-field` columns, because the source was missing or of
+            another type, by (datatype, column).
     """
 
     taken: Counter[str] = field(default_factory=Counter)
