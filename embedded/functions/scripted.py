@@ -119,7 +119,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., object], list[str], str]] = {
 RAISED = re.compile(r"Python exception occurred while executing the UDF: \w+: (.*)", re.DOTALL)
 
 
-def make_known(database: duckdb.DuckDBPyConnection) -> None:
+def register(database: duckdb.DuckDBPyConnection) -> None:
     """Register every function with a database just opened."""
     for name, (function, takes, gives) in FUNCTIONS.items():
         try:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Fields = tuple["Field", ...]
 
 
-def settle(tree: exp.Expr, fields: Fields, source: Fields) -> None:
+def convert_assignments(tree: exp.Expr, fields: Fields, source: Fields) -> None:
     """Put every value that a statement writes into the form of its column.
 
     Args:

@@ -49,7 +49,7 @@ def _path_name(item: exp.Expr) -> str:
     return ""
 
 
-def settle_aliases(tree: exp.Expr) -> None:
+def resolve_aliases(tree: exp.Expr) -> None:
     """Put the alias's expression where GoogleSQL takes the alias and DuckDB takes a column.
 
     `SELECT DATE_TRUNC(date, MONTH) AS date … GROUP BY date` groups by month in BigQuery ("Query

@@ -35,7 +35,7 @@ def require_filters(tree: exp.Expr, tables: dict[str, Table]) -> None:
     Raises:
         ApiError: a filter is missing.
     """
-    wanting = {key for key, table in tables.items() if table.wants_filter}
+    wanting = {key for key, table in tables.items() if table.requires_filter}
     for node in list(tree.find_all(exp.Table)):
         key = node.meta.get("table")
         if key in wanting and not _is_target_of_insert(node):

@@ -23,7 +23,7 @@ from embedded.sql.pivots import without_pivots
 from embedded.store.catalog import Table, find_table
 from embedded.store.database import Resources
 from embedded.store.datasets import find_dataset
-from embedded.store.information import materialised
+from embedded.store.information import materialize
 
 if TYPE_CHECKING:
     import duckdb
@@ -157,7 +157,7 @@ class Resolver:
         dataset = default if location else place or default
         if dataset:
             find_dataset(self._cursor, DatasetRef(project, dataset))
-        name, fields = materialised(self._cursor, view, project, dataset, location)
+        name, fields = materialize(self._cursor, view, project, dataset, location)
         self.extra += fields
         node.meta["placed"] = "yes"
         alias = node.args.get("alias")

@@ -16,10 +16,10 @@ from sqlglot.errors import SqlglotError
 
 from embedded.functions.kinds import annotate
 from embedded.model.errors import invalid, unsupported
-from embedded.sql.assignments import settle
+from embedded.sql.assignments import convert_assignments
 from embedded.sql.coercions import coerce_texts
 from embedded.sql.grammar import check
-from embedded.sql.outputs import name_outputs, settle_aliases
+from embedded.sql.outputs import name_outputs, resolve_aliases
 from embedded.sql.parsing import parsed
 from embedded.sql.pivots import without_pivots
 from embedded.sql.pruning import require_filters
@@ -86,12 +86,12 @@ def translated(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, context: Conte
         _substitute(tree, context.variables, resolver.columns())
     without_pivots(tree, resolver.tables)
     require_filters(tree, resolver.tables)
-    settle_aliases(tree)
+    resolve_aliases(tree)
     if kind == "SELECT":
         name_outputs(tree)
     target = resolver.target(tree)
     if target is not None:
-        settle(tree, target.fields, resolver.fields_of(tree.args.get("using")))
+        convert_assignments(tree, target.fields, resolver.fields_of(tree.args.get("using")))
     for table in tree.find_all(exp.Table):
         resolver.place(table)
     text = _duckdb(tree, context.parameters, resolver.columns())
@@ -161,7 +161,7 @@ def describe(cursor: duckdb.DuckDBPyConnection, sql: str, project: str) -> tuple
     resolver = Resolver(cursor, Context(project=project))
     tree = resolver.resolved(tree, 0)
     without_pivots(tree, resolver.tables)
-    settle_aliases(tree)
+    resolve_aliases(tree)
     name_outputs(tree)
     for table in tree.find_all(exp.Table):
         resolver.place(table)

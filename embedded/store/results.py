@@ -115,7 +115,7 @@ def columns(cursor: duckdb.DuckDBPyConnection, sql: str) -> tuple[Field, ...]:
     return tuple(result_field(name, kind) for name, kind in named)
 
 
-def written(cursor: duckdb.DuckDBPyConnection, sql: str, path: Path) -> str:
+def write_rows(cursor: duckdb.DuckDBPyConnection, sql: str, path: Path) -> str:
     """Write the rows of a SELECT to a file, so that another connection can read them.
 
     Args:
