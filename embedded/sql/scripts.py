@@ -1,7 +1,8 @@
 """Scripts: several statements, with variables and temporary functions.
 
 **Invariant:** each statement sees the changes of those before it, and the result of the last
-SELECT is the script's.  Unlike in BigQuery, a script is one transaction: if it fails, nothing has changed.
+SELECT is the script's.  Unlike in BigQuery, a script is one transaction: if it fails, nothing has
+changed.
 
 Control structures, procedures, EXECUTE IMMEDIATE and JavaScript functions are not supported.
 """
