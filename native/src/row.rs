@@ -68,7 +68,7 @@ pub fn take(judge: &Judge, block: &[u8], at: usize, form: &Form) -> Taken {
         taken.keys.extend_from_slice(&[0; 16]); // its content's hash comes below
         raws.push(raw);
         taken.rows += 1;
-        taken.end = (taken.end + line.len() + 1).min(block.len());
+        taken.end += line.len() + 1; // beyond the block if its last line has no line feed
     }
     let found = match form.content {
         Content::Blake2b => hashes(raws.into_iter()),
@@ -124,7 +124,7 @@ mod tests {
     fn rows_are_taken_up_to_the_first_other_one() {
         let good = row("2022/09/29/a", "{\"a\":1}");
         assert_eq!(taken(""), (0, 0, 0));
-        assert_eq!(taken(&good), (good.len(), 1, 24));
+        assert_eq!(taken(&good), (good.len() + 1, 1, 24));
         assert_eq!(taken(&format!("{good}\n{good}\n")), (2 * good.len() + 2, 2, 48));
         let long = row("a", &format!("{{\"a\":\"{}\"}}", "x".repeat(1000)));
         for other in ["", "{}", "{", &row("a\\\"b", "{}"), &row("a", "{\"a\":01}"), &long] {
