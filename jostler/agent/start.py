@@ -83,7 +83,7 @@ class Meanwhile:
                 answer.set_result(ask())
             except BaseException as exc:  # noqa: BLE001 - raised again by the thread that waits
                 answer.set_exception(exc)
-            self.wake()
+            self.wake()  # after the answer is set: the woken thread looks for it at once
 
         threading.Thread(target=run, name="schemas", daemon=True).start()
         while not answer.done():

@@ -82,6 +82,7 @@ class Tally:
 
     def copy(self) -> Tally:
         """Return a copy of the current counts, which other threads may read."""
+        # A shallow copy of each counter is enough: their values are numbers and tuples.
         made = Tally()
         for name in self.__slots__:
             setattr(made, name, copy(getattr(self, name)))
