@@ -1,7 +1,7 @@
-"""An outage of the bucket, seen by a real Prometheus, told by a real Alertmanager to a webhook.
+"""Check that an outage of the bucket reaches a webhook through real Prometheus and Alertmanager.
 
-**Invariant:** rules and routes are those of k8s/monitoring and docs/runbook.md; only their times
-are shortened, a minute to a second.
+**Invariant:** rules and routes are those of k8s/monitoring and docs/runbook.md, except that their
+durations are shortened, a minute to a second.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from tests.support.agent import RunningAgent, arguments
 from tests.support.gcs import GcsServer, free_port
 from tests.support.proxy import Fault, FaultyServer
 from tests.support.spool import Spool
+from tools.k8s_real.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 FLEETS = "JostlerUploadsFailingEverywhere"
 PER_NODE = {"JostlerUploadsFailing", "JostlerUploadsFailingLong", "JostlerNoSuccess"}
-WAIT_S = 180.0
 AGENTS = 3
 
 
 class Receiver(ThreadingHTTPServer):
-    """Takes Alertmanager's messages; `told` has (path, status, alertname) of each."""
+    """Receives Alertmanager's messages; `alerts` has path, status and name of each alert."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.told: list[tuple[str, str, str]] = []
+        self.alerts: list[tuple[str, str, str]] = []
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
@@ -46,15 +46,15 @@ class _Handler(BaseHTTPRequestHandler):
     server: Receiver
 
     def do_POST(self) -> None:
-        """Remember a message."""
+        """Store the alerts of a message."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         for alert in body["alerts"]:
-            self.server.told.append((self.path, alert["status"], alert["labels"]["alertname"]))
+            self.server.alerts.append((self.path, alert["status"], alert["labels"]["alertname"]))
         self.send_response(200)
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Do not log requests."""
 
 
 def page(cache: Path, home: Path) -> None:
@@ -73,17 +73,17 @@ def page(cache: Path, home: Path) -> None:
         receiver = Receiver()
         stack.callback(receiver.shutdown)
         prometheus = start_monitoring(stack, binaries, home, ports, receiver.server_port)
-        await_true("all agents are scraped", lambda: len(query(prometheus, "up == 1")) == AGENTS)
+        wait_until("all agents are scraped", lambda: len(query(prometheus, "up == 1")) == AGENTS)
         proxy.faults[:] = [Fault(status=503, times=10**6, method="POST")]
         paged = ("/wake-somebody", "firing", FLEETS)
-        await_true("somebody is paged", lambda: paged in receiver.told)
+        wait_until("somebody is paged", lambda: paged in receiver.alerts)
         firing = 'ALERTS{alertname="JostlerUploadsFailing",alertstate="firing"}'
-        await_true("each node's own alert fires", lambda: len(query(prometheus, firing)) == AGENTS)
+        wait_until("each node's own alert fires", lambda: len(query(prometheus, firing)) == AGENTS)
         time.sleep(5)  # longer than group_wait and the interval of evaluation, shortened
         proxy.faults.clear()
         over = ("/wake-somebody", "resolved", FLEETS)
-        await_true("the page is taken back", lambda: over in receiver.told)
-        foreign = [said for said in receiver.told if said[2] in PER_NODE]
+        wait_until("the page is taken back", lambda: over in receiver.alerts)
+        foreign = [alert for alert in receiver.alerts if alert[2] in PER_NODE]
         if foreign:
             raise RuntimeError(f"told of single nodes during the fleet's outage: {foreign}")
     print(f"paging: one page for {AGENTS} agents, none for a single node, taken back at the end")
@@ -197,16 +197,3 @@ def query(prometheus: str, text: str) -> list[Any]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     found: list[Any] = json.loads(done.stdout)["data"]["result"] if done.stdout else []
     return found
-
-
-def await_true(what: str, true: Any) -> None:  # noqa: ANN401 - a function
-    """Poll until something is true.
-
-    Raises:
-        RuntimeError: it did not become true in time.
-    """
-    until = time.monotonic() + WAIT_S
-    while not true():
-        if time.monotonic() > until:
-            raise RuntimeError(f"waited {WAIT_S:g} s until: {what}")
-        time.sleep(0.5)

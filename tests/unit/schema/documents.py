@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
@@ -114,18 +114,7 @@ def fields(draw: st.DrawFn, depth: int = 0) -> Fields:
             inner = draw(fields(depth + 1))
             found.append(Field(name=name, type="RECORD", mode=mode, fields=inner))
         else:
-            kind = draw(st.sampled_from(SCALARS))
-            found.append(
-                Field(
-                    name=name,
-                    type=kind.type,
-                    mode=mode,
-                    max_length=kind.max_length,
-                    precision=kind.precision,
-                    scale=kind.scale,
-                    range_element=kind.range_element,
-                )
-            )
+            found.append(replace(draw(st.sampled_from(SCALARS)), name=name, mode=mode))
     return tuple(found)
 
 
