@@ -36,10 +36,10 @@ class Command:
 
 
 COMMANDS = (
-    Command("status", "jostler.cli.status", "what a running agent says of itself"),
-    Command("translate", "jostler.cli.translate", "what a translation expression makes of a path"),
-    Command("verify", "jostler.cli.verify", "check the bundles of a bucket against each other"),
-    Command("why", "jostler.cli.why", "where one file is, and why"),
+    Command("status", "jostler.cli.status", "show the status of a running agent"),
+    Command("translate", "jostler.cli.translate", "apply a translation expression to a path"),
+    Command("verify", "jostler.cli.verify", "compare data bundles and index bundles of a bucket"),
+    Command("why", "jostler.cli.why", "show where one file is, and why"),
 )
 HELP, VERSION = "help", "version"
 _ABOUT = {
