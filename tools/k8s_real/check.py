@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def add_crds(plane: ControlPlane) -> None:
-    """Add the operators' own resources, from their Go modules."""
+    """Install the operators' custom resource definitions, from their Go modules."""
     for module, folder in CRDS.items():
         command = ["go", "mod", "download", "-json", module]
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd="/")
@@ -69,7 +69,7 @@ def add_crds(plane: ControlPlane) -> None:
 
 
 def apply(plane: ControlPlane, overlay: str) -> None:
-    """Apply an overlay, and see that the API lets every pod of it be made."""
+    """Apply an overlay, and check that the API server admits each of its pods."""
     text = plane.kubectl("kustomize", str(K8S / "overlays" / overlay))
     plane.kubectl("apply", "--server-side", "-f", "-", text=text)
     space = f"jostler-{overlay}"
@@ -100,7 +100,7 @@ def apply(plane: ControlPlane, overlay: str) -> None:
 
 
 def accept_spark_operator(plane: ControlPlane, home: Path) -> None:
-    """Hold the component that no overlay has to the operator's own schema, without applying it."""
+    """Validate the component that no overlay uses against the operator's schema (dry run)."""
     place = home / "with-operator"
     place.mkdir()
     overlay, component = (
@@ -119,7 +119,7 @@ def accept_spark_operator(plane: ControlPlane, home: Path) -> None:
 
 
 def refuse_what_is_privileged(plane: ControlPlane) -> None:
-    """Prove that pod security is enforced: a pod that asks for more is refused."""
+    """Check that pod security is enforced: a privileged pod is refused."""
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -135,7 +135,7 @@ def refuse_what_is_privileged(plane: ControlPlane) -> None:
 
 
 def drive(plane: ControlPlane, home: Path) -> None:
-    """Let the CronJob's driver load a day with executors that it asks this API for."""
+    """Run the CronJob's driver, which loads a day with executors that this API server creates."""
     space = "jostler-sandbox"
     pod = await_pod(plane, space, "jostler-load-now")
     name = pod["metadata"]["name"]
@@ -175,7 +175,7 @@ def drive(plane: ControlPlane, home: Path) -> None:
 
 
 def spark_environment(world: World, conf: Path) -> dict[str, str]:
-    """Return what driver and executors find in their environment."""
+    """Return the environment of driver and executors."""
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     environ |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     environ |= {"SPARK_HOME": str(HOME), "SPARK_CONF_DIR": str(conf), "SPARK_LOCAL_IP": "127.0.0.1"}
@@ -208,7 +208,7 @@ def command(  # noqa: PLR0917 - each once, by the caller above
 
 
 class Kubelet:
-    """Runs executors' pods as processes of this machine, and says to the API that they run."""
+    """Runs executors' pods as processes of this machine, and sets their status to Running."""
 
     def __init__(
         self,

@@ -58,10 +58,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def page(cache: Path, home: Path) -> None:
-    """Take three agents through an outage.
+    """Run three agents through an outage and check the alerts.
 
     Raises:
-        RuntimeError: nobody was paged, somebody was paged for a single node, or it did not end.
+        RuntimeError: there was no page, a page for a single node, or no end of the page.
     """
     home.mkdir()
     binaries = debian(cache)
@@ -90,7 +90,7 @@ def page(cache: Path, home: Path) -> None:
 
 
 def debian(cache: Path) -> Path:
-    """Unpack Prometheus and Alertmanager of Debian's packages; return where they are."""
+    """Unpack Debian's packages of Prometheus and Alertmanager; return their directory."""
     place = cache / "debian"
     if not (place / "usr/bin/prometheus").exists():
         place.mkdir(parents=True, exist_ok=True)
@@ -99,13 +99,15 @@ def debian(cache: Path) -> Path:
         for package in place.glob("*.deb"):
             subprocess.run(["dpkg-deb", "-x", str(package), str(place)], check=True)
     templates = Path("usr/share/prometheus/alertmanager")
-    if not ("/" / templates).exists():  # Debian's build looks for its templates here alone
+    if not (
+        "/" / templates
+    ).exists():  # the only place where Debian's build looks for its templates
         shutil.copytree(place / templates, "/" / templates)
     return place / "usr/bin"
 
 
 def start_agent(stack: ExitStack, home: Path, gcs_url: str, number: int) -> int:
-    """Start an agent whose service goes on writing; return the port of its metrics."""
+    """Start an agent and a service that keeps writing; return the port of the agent's metrics."""
     port = free_port()
     spool = Spool(home)
     argv = arguments(spool, "paging", "-bundle-age-max", "200ms", "-node-name", f"node{number}")
@@ -173,7 +175,7 @@ def start_monitoring(
 
 
 def shortened(value: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
-    """Make minutes seconds wherever a whole value is a duration in minutes."""
+    """Convert every value that is a duration in minutes to the same number of seconds."""
     if isinstance(value, dict):
         return {key: shortened(held) for key, held in value.items()}
     if isinstance(value, list):
