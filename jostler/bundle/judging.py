@@ -37,7 +37,7 @@ _BLOCK_BYTES = 4096
 
 
 class Judging:
-    """The note and the deaths that an earlier process's note tells of; for the judging thread only.
+    """The note, and the deaths in an earlier process's note; used only by the judging thread.
 
     Args:
         path: the path of the note, in a directory where only the agent's user may write.

@@ -182,7 +182,7 @@ def recall(asked: Asked, remembered: Remembered) -> Memory:
     found = [
         _open(bundle, line, bundle.entries.at(line), remembered.limits)
         for bundle, lines in remembered.bundles
-        # The agent's thread goes on appending to these lists; the first `lines` stay as they are.
+        # The agent's thread appends to these lists; their first `lines` items do not change.
         for line, path in enumerate(bundle.entries.paths[:lines])
         if asked.matches(path)
     ]
