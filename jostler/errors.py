@@ -5,6 +5,7 @@
     ├── RecordError      this file can never be archived as data: set it aside, count it, go on
     ├── SchemaError      a schema is invalid or incompatible with the stored one: do not start
     ├── QueryError       a BigQuery query failed
+    ├── DamageError      stored bytes are not what their index says: do not use them, find out why
     └── StorageError     a request to the bucket failed
         ├── TransientError   the outcome of the request is unknown: retry later
         │   ├── AuthError        credentials or permissions: retry, but a person must act
@@ -73,6 +74,10 @@ def stable_text(exc: Exception) -> str:
 
 class QueryError(JostlerError):
     """BigQuery refused a query, or could not be reached."""
+
+
+class DamageError(JostlerError):
+    """Stored bytes are not what their index says."""
 
 
 class StorageError(JostlerError):

@@ -1,9 +1,9 @@
-"""Convert texts to values and back by GoogleSQL's rules, as DuckDB macros.
+"""Texts into values and back by GoogleSQL's rules, as DuckDB macros.
 
-**Invariant:** a text is converted only if it has the form of "Conversion functions: CAST".
-DuckDB's CAST also accepts `1_000`, `epoch`, a time after a date, and spaces.
+**Invariant:** a text becomes a value only if it is in the form that "Conversion functions: CAST"
+gives; DuckDB's own CAST also takes `1_000`, `epoch`, a time after a date, and spaces.
 
-For other texts a macro raises BigQuery's error; one with `safe` in its name returns NULL.
+It refuses other texts in BigQuery's words; the macros with `safe` in their names give NULL.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HEX = r"[+-]?0[xX][0-9a-fA-F]+"
 
 
 def by_type(branches: dict[str, str], otherwise: str) -> str:
-    """Return a CASE over the type of x, of which DuckDB's optimizer keeps one branch."""
+    """Return the CASE over the type of x; DuckDB folds it, so that one branch is left."""
     whens = " ".join(f"WHEN '{kind}' THEN {value}" for kind, value in branches.items())
     return f"CASE typeof(x) {whens} ELSE {otherwise} END"
 
@@ -30,9 +30,9 @@ def _full(pattern: str, text: str = TEXT) -> str:
 
 
 def _whole() -> str:
-    """Return the conversion of a text to INT64: decimal or hexadecimal, white space around it."""
+    """A text of an INT64: decimal, or hexadecimal; white space around it does not count."""
     digits = f"regexp_replace({_BARE}, '^[+]', '')"
-    # DuckDB does not accept a sign before 0x, as in `-0x1F`.
+    # `-0x1F`: DuckDB reads no sign before 0x.
     unsigned = f"TRY_CAST(regexp_replace({_BARE}, '^[+-]', '') AS HUGEINT)"
     minus = f"CASE WHEN starts_with({_BARE}, '-') THEN -1 ELSE 1 END"
     return (
@@ -74,7 +74,7 @@ def _clock() -> str:
 
 
 def _pair(name: str, kind: str, text: str, said: str, **more: str) -> dict[str, str]:
-    """Return two macros: one raises an error, one returns NULL; `more` has cases by DuckDB type."""
+    """Return the macro that fails and the one that gives NULL; `more` is by DuckDB type."""
     said = f"error({said})"
     strict = f"CASE WHEN x IS NULL OR {text} IS NOT NULL THEN {text} ELSE {said} END"
     return {
@@ -97,8 +97,7 @@ def _invalid(what: str) -> str:
     return f"'Invalid {what}: ''' || {TEXT} || ''''"
 
 
-# round() rounds halves away from zero, as BigQuery does; DuckDB's CAST rounds them to even.
-_ROUNDED = f"round(TRY_CAST({TEXT} AS DOUBLE))"
+_ROUNDED = f"round(TRY_CAST({TEXT} AS DOUBLE))"  # half away from zero; DuckDB's CAST: to even
 _DECIMAL_9 = "DECIMAL(38,9)"
 _WHOLE_9 = f"{{0}}(round(TRY_CAST({TEXT} AS {_DECIMAL_9}), 0) AS BIGINT)"
 

@@ -1,1 +1,1 @@
-"""Jobs: their states and their table; query, load and copy jobs; injected faults."""
+"""Jobs: query, load and copy; their states, their log, and faults on request."""

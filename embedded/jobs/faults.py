@@ -1,7 +1,8 @@
-"""Faults that a test injects with requests to `/_faults`, to see how a client handles them.
+"""Faults on request, for tests of whoever must live with the real service's.
 
-**Invariant:** a fault happens exactly the requested number of times; without requests to
-`/_faults` there are no faults.
+**Invariant:** a fault happens as often as it was asked for and then never again.
+
+It refuses faults that it does not know; without a request to `/_faults` it does nothing.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ KEYS = frozenset({"fault", "times", "method", "path", "job", "seconds", "reason"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A fault that will happen.
+    """A fault to come.
 
     Args:
-        fault: the kind of fault.
-        times: how often it will still happen.
-        method: a regular expression for the whole method of a request.
-        path: a regular expression, searched in the path of a request.
-        job: a regular expression, searched in the id of a job.
+        fault: which one.
+        times: how often it is still to happen.
+        method: regular expression of the requests' method.
+        path: regular expression found in the requests' path.
+        job: regular expression found in the job's id.
         seconds: how long `slow` and `job_slow` take.
         reason: BigQuery's reason for `job_error`.
-        message: BigQuery's message for `job_error`.
+        message: its sentence.
     """
 
     fault: str
@@ -50,19 +51,19 @@ class Fault:
     message: str = "Error encountered during execution. Retrying may solve the problem."
 
     def to_api(self) -> Json:
-        """Return the fault as JSON for `/_faults`."""
+        """Render for `/_faults`."""
         return {key: getattr(self, key) for key in sorted(KEYS)}
 
 
 class Faults:
-    """The faults that will happen, in the order of the requests for them."""
+    """The faults to come, in the order they were asked for."""
 
     def __init__(self) -> None:
         self._faults: list[Fault] = []
         self._lock = threading.Lock()
 
     def insert(self, call: Call) -> Reply:
-        """Add a fault."""
+        """Ask for a fault."""
         given = call.json()
         unknown = sorted(given.keys() - KEYS)
         if unknown:
@@ -82,16 +83,16 @@ class Faults:
             return Reply({"faults": [fault.to_api() for fault in self._faults]})
 
     def clear(self, _call: Call) -> Reply:
-        """Remove all faults."""
+        """Forget all faults."""
         with self._lock:
             self._faults.clear()
         return Reply(status=204)
 
     def answer(self, call: Call, work: Callable[[], Reply]) -> Reply:
-        """Handle a request, with the first fault that matches it.
+        """Answer a request, with the fault that was asked for it.
 
         Raises:
-            ApiError: the fault; depending on its kind the work was done before it.
+            ApiError: the fault, before or after the work was done.
         """
         fault = self._take(
             lambda fault: (
@@ -117,16 +118,16 @@ class Faults:
         return reply
 
     def hold_job(self, job: str, cancelled: threading.Event) -> None:
-        """Delay a job if a fault requests it, at most until the job is cancelled."""
+        """Hold a job up, if that was asked for, until it is cancelled."""
         fault = self._take(lambda fault: _is_for(fault, "job_slow", job))
         if fault is not None:
             cancelled.wait(fault.seconds)
 
     def fail_job(self, job: str) -> None:
-        """Fail a job if a fault requests it; called in the transaction that would end the job.
+        """Fail a job in the transaction that would end it, if that was asked for.
 
         Raises:
-            ApiError: the fault.
+            ApiError: it was.
         """
         fault = self._take(lambda fault: _is_for(fault, "job_error", job))
         if fault is not None:

@@ -1,1 +1,1 @@
-"""The files of load jobs: read them, decode their formats, judge each row."""
+"""Files of load jobs: read them, decode their formats, judge each row."""

@@ -1,9 +1,8 @@
-"""Parse CSV into rows of text, by the options of a load job.
+"""CSV into rows of text, by the options of a load job.
 
-**Invariant:** a row is the list of its values in the file's order; None means NULL.
+**Invariant:** a row is the list of its values in the file's order; None is NULL.
 
-Values are not checked here: that is the judge's task.  A malformed row is reported, and parsing
-continues with the next one.
+It refuses no value: types are the judge's.  It says which row is malformed and goes on.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     Values = list[str | None]
 
-DELIMITERS = (",", "|", "\t")  # the delimiters that schema detection can find
+DELIMITERS = (",", "|", "\t")  # what schema detection tells apart
 NAMED = {"\\t": "\t", "tab": "\t", "": ","}
 BOM = b"\xef\xbb\xbf"
 MAX_ROW_BYTES = 100 * 2**20  # "CSV row size", quotas of load jobs
@@ -32,10 +31,10 @@ class Dialect:
     """The CSV options of a load job.
 
     Args:
-        delimiter: fieldDelimiter; "" if the job has none.
-        quote: the quotation mark; "" for none.
+        delimiter: fieldDelimiter, or "" where the job gives none.
+        quote: the quotation mark, or "" for none.
         null: nullMarker.
-        skip: skipLeadingRows; None if the job has none.
+        skip: skipLeadingRows; None where the job gives none.
         newlines: allowQuotedNewlines.
         jagged: allowJaggedRows.
         extra: ignoreUnknownValues: values beyond the last column are dropped.
@@ -50,7 +49,7 @@ class Dialect:
     extra: bool
 
     def rows(self, lines: Iterable[bytes]) -> Iterator[tuple[int, Values | Flaw]]:
-        """Yield for each row its position in the file, and its values or why it is malformed."""
+        """Yield each row's position in the file and its values, or what is wrong with it."""
         for position, text in self._records(lines):
             try:
                 values = self._split(text)
@@ -60,7 +59,7 @@ class Dialect:
                 yield position, values
 
     def _records(self, lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
-        """Yield rows as text: one line, or several if a quoted value has line ends."""
+        """Yield rows as text: a line, or several if a quoted value holds line ends."""
         position = start = 0
         held: list[str] = []
         is_open = False
@@ -104,7 +103,7 @@ class Dialect:
             place += len(delimiter)
 
     def _quoted(self, text: str, place: int) -> tuple[str, int]:
-        """Return a quoted value and the position after it; a doubled mark in it means one mark."""
+        """Return a quoted value and the place after its closing mark; two marks are one."""
         parts: list[str] = []
         while True:
             end = text.find(self.quote, place)
@@ -118,10 +117,10 @@ class Dialect:
 
 
 def dialect(load: Json) -> Dialect:
-    """Return the CSV options of a load job.
+    """Read the CSV options of a load job.
 
     Raises:
-        ApiError: an option is not valid.
+        ApiError: one of them is none.
     """
     given = str(load.get("fieldDelimiter") or "")
     delimiter = NAMED.get(given, given)

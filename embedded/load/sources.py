@@ -1,9 +1,10 @@
-"""The sources of a load job: objects, local files, or the data uploaded with the job.
+"""The bytes that a load job names: objects, local files, or what was uploaded with the job.
 
 **Invariant:** a `Source` that `expand` returned existed when the job began.
 
-URIs that BigQuery refuses are errors: two wildcards, a wildcard in the bucket's name, too many URIs
-without a manifest.  Objects are read over HTTP from STORAGE_EMULATOR_HOST, never from Google.
+It refuses URIs that BigQuery refuses: two wildcards, a wildcard in the bucket, too many of them
+outside of a manifest.
+Objects are read over plain HTTP from STORAGE_EMULATOR_HOST: there is no way to the real service.
 """
 
 from __future__ import annotations
@@ -28,24 +29,24 @@ MAX_URIS = 10_000  # "Load jobs", quotas
 GZIP_MAGIC = b"\x1f\x8b"
 TIMEOUT_S = 60.0
 BUFFER = 1 << 20
-LIST_PAGE = 50  # objects per page of a listing; small, so that short listings use paging too
+LIST_PAGE = 50  # objects; wildcards are for few, and every listing then goes the way of many
 OK = 200
 NOT_FOUND = 404
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An object or file; `path` is set only for a local file."""
+    """One object or file; `path` is set for a local one."""
 
     uri: str
     size_bytes: int
     path: Path | None = None
 
     def open(self) -> BinaryIO:
-        """Open the stored bytes.
+        """Open the bytes as stored.
 
         Raises:
-            ApiError: the object or file does not exist any more, or the server fails.
+            ApiError: they are gone, or the server fails.
         """
         if self.path is not None:
             try:
@@ -58,10 +59,10 @@ class Source:
 
 
 def expand(uris: list[str]) -> list[Source]:
-    """Return every object and file that the URIs match.
+    """Find every object and file that the URIs name.
 
     Raises:
-        ApiError: a URI matches nothing, or BigQuery does not accept it.
+        ApiError: one of them names nothing, or is no URI that BigQuery takes.
     """
     if not uris:
         raise invalid("Required parameter is missing: sourceUris")
@@ -71,10 +72,10 @@ def expand(uris: list[str]) -> list[Source]:
 
 
 def listed(manifests: list[str]) -> list[Source]:
-    """Return the sources that manifests list; a manifest is an object with one URI per line.
+    """Find what manifests name: objects that hold a URI on each line, in any number.
 
     Raises:
-        ApiError: a line is empty, has a wildcard, or its URI does not exist.
+        ApiError: one of the lines is empty, has a wildcard, or names nothing.
     """
     sources: list[Source] = []
     for manifest in expand(manifests):
@@ -114,7 +115,7 @@ def _objects(uri: str) -> Iterator[Source]:
     bucket, name = _split(uri)
     if "*" in bucket:
         raise invalid(f"Invalid source URI {uri}: a wildcard must come after the bucket")
-    if "//" in name:  # BigQuery replaces several slashes by one, and then does not find the object
+    if "//" in name:  # BigQuery collapses the slashes and then finds no such object
         raise not_found("URI", uri)
     prefix, star, suffix = name.partition("*")
     if not star:
@@ -173,10 +174,10 @@ def _get(path: str, uri: str) -> http.client.HTTPResponse:
 
 
 def unpacked(raw: BinaryIO) -> tuple[BinaryIO, bool]:
-    """Decompress gzip, which is recognized by the content, not by the name.
+    """Gunzip by content, not by name.
 
     Returns:
-        The plain bytes, and whether they were compressed.
+        the plain bytes, and whether they were compressed.
     """
     buffered = io.BufferedReader(cast("io.RawIOBase", raw), BUFFER)
     if not buffered.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC):

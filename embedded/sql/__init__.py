@@ -1,1 +1,1 @@
-"""GoogleSQL: parse statements, check them, translate them to DuckDB's SQL, run DDL and DML."""
+"""The translation of GoogleSQL statements into DuckDB's SQL, and their execution."""

@@ -1,6 +1,8 @@
-"""Convert STRING literals to dates where a function takes a date.
+"""Texts that stand for dates: a STRING literal where a function takes a date becomes one.
 
-**Invariant:** only literals are converted ("Conversion rules: literal coercion"), never columns.
+**Invariant:** only literals are coerced ("Conversion rules: literal coercion"), never columns.
+
+It refuses nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ _BOTH = (exp.DateDiff, exp.TimestampDiff, exp.DatetimeDiff, exp.TimeDiff)
 
 
 def coerce_texts(tree: exp.Expr) -> None:
-    """Cast the STRING literals among the arguments of date and time functions."""
+    """Cast the literals among the arguments of functions of dates."""
     for node in list(tree.walk()):
         for kind, classes in _TAKES.items():
             if isinstance(node, classes):

@@ -1,10 +1,9 @@
 """Scripts: several statements, with variables and temporary functions.
 
-**Invariant:** each statement sees the changes of those before it, and the result of the last
-SELECT is the script's.  Unlike in BigQuery, a script is one transaction: if it fails, nothing has
-changed.
+**Invariant:** the statements run in their order and see what those before them did; the answer is
+that of the last SELECT.  A script is one transaction here: one that fails leaves nothing behind.
 
-Control structures, procedures, EXECUTE IMMEDIATE and JavaScript functions are not supported.
+It refuses control structures, procedures, EXECUTE IMMEDIATE and functions in JavaScript.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ if TYPE_CHECKING:
     from embedded.sql.resolver import Context
 
 VARIABLE = "_variable_"
-MAX_CALLS = 64  # the maximum depth of functions that call functions
+MAX_CALLS = 64  # functions that call functions
 
 
 @dataclass(slots=True)
 class Script:
-    """The variables and functions that a script has defined so far.
+    """The variables and functions of one script, as its statements make them.
 
     Args:
         cursor: the connection of the whole script.
-        context: the values by which names and parameters are resolved.
+        context: what names and parameters mean.
     """
 
     cursor: duckdb.DuckDBPyConnection
@@ -44,10 +43,10 @@ class Script:
     _types: dict[str, str] = field(default_factory=dict)
 
     def take(self, tree: exp.Expr) -> Statement | None:
-        """Handle the next statement; return its translation if the caller must run it.
+        """Take the next statement; returns it translated if it is to be run by the caller.
 
         Raises:
-            ApiError: it cannot be run.
+            ApiError: it cannot be carried out.
         """
         if isinstance(tree, exp.Declare):
             self._declare(tree)
@@ -63,7 +62,7 @@ class Script:
         return self.translated(tree)
 
     def translated(self, tree: exp.Expr) -> Statement:
-        """Translate a statement with the functions and variables defined so far."""
+        """Translate a statement with the functions and variables so far."""
         return translated(self.cursor, self._inlined(tree), self.context)
 
     def _define(self, tree: exp.Create) -> None:
@@ -79,7 +78,7 @@ class Script:
         self._functions[name] = tree
 
     def _inlined(self, tree: exp.Expr) -> exp.Expr:
-        """Replace the calls of the script's functions by their bodies."""
+        """Put the bodies of functions in the place of their calls."""
         for _ in range(MAX_CALLS):
             called = [
                 node
@@ -143,7 +142,7 @@ class Script:
                 self._assign(name.name, value, self._types[name.name.lower()])
 
     def _assign(self, name: str, value: exp.Expr, stored: str) -> None:
-        """Store a variable's value in a table with one row, which preserves its type."""
+        """Keep a variable's value in a table of one row, so that it keeps its type."""
         select = exp.Select(expressions=[exp.alias_(value.copy(), "v")])
         sql = self.translated(select).sql
         wanted = f"CAST(v AS {stored})" if stored else "v"

@@ -1,9 +1,9 @@
-"""Check the types of the arguments of operators and functions.
+"""What operators and functions take: expressions whose types BigQuery would refuse are refused.
 
-**Invariant:** an expression is refused only if none of its possible types (`kinds`) is allowed; the
-message is BigQuery's.
+**Invariant:** a refusal says BigQuery's sentence, and only comes where none of the types that an
+argument may have (`kinds`) would be taken.
 
-Comparisons of arrays, which DuckDB allows, are errors.
+It refuses comparisons of arrays and of STRUCTs that are no constructors, which DuckDB would answer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STRING = frozenset({"STRING"})
 WHOLE = frozenset({"INT64"})
 BITS = frozenset({"INT64", "BYTES"})
 EXACT = frozenset({"INT64", "NUMERIC", "BIGNUMERIC"})
-# The types of a function's first argument, by SQLGlot's class; DuckDB checks the other arguments.
+# The first argument of a function, by SQLGlot's class; the others' types DuckDB tells.
 _FIRST = {
     TEXT: """Lower Upper Trim Substring Replace Repeat Pad Left Right Length StartsWith EndsWith
         RegexpLike RegexpExtract RegexpExtractAll RegexpReplace RegexpInstr Split StrPosition Like
@@ -58,7 +58,7 @@ COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }  # fmt: skip
 DATE_PARTS = frozenset({"HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"})
-# CAST: the allowed source types of each target type ("Conversion functions: CAST")
+# CAST, by the type that is cast from ("Conversion functions: CAST"); STRING goes anywhere but these
 CASTS = {
     "INT64": frozenset({"STRING", "BOOL", *NUMBERS}),
     "FLOAT64": frozenset({"STRING", *NUMBERS}),
@@ -75,10 +75,10 @@ CASTS = {
 
 
 def check_types(tree: exp.Expr) -> None:
-    """Check every expression of an annotated statement against the types that BigQuery allows.
+    """Hold every part of an annotated statement to the types that BigQuery takes there.
 
     Raises:
-        ApiError: an argument has another type for certain.
+        ApiError: a part has an argument of another type.
     """
     for node in tree.walk():
         name = type(node).__name__
@@ -162,7 +162,7 @@ def _pipes(node: exp.Expr) -> None:
 
 
 def _arithmetic(node: exp.Expr) -> None:
-    """Check +, - and *: numbers, or a date and an INTERVAL or INT64."""
+    """Numbers, or a date and what is added to it."""
     sides = [node.this, node.expression]
     sign = {"Add": "+", "Sub": "-", "Mul": "*"}[type(node).__name__]
     taken = NUMERIC if sign == "*" else NUMERIC | FROM_TEXT | {"INTERVAL"}

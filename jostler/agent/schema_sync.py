@@ -209,16 +209,12 @@ def sync(storage: Storage, place: Place, datatype: str, ours: Fields, *, upload:
 
 
 def keep(storage: Storage, place: Place, datatype: str, table: Fields) -> str:
-    """Store a copy of the table schema that files are judged by, under its digest.
+    """Keep a table schema by which files are judged; return its digest.
 
-    A bundle names this digest in its metadata, so a reader can find the schema later, after the
-    table schema has changed.
-
-    Returns:
-        The digest; empty if the bucket refuses the object.  Bundles then name no schema.
+    The digest is empty if the bucket refuses the object: bundles then name no schema.
 
     Raises:
-        TransientError: the bucket cannot be reached.
+        TransientError: the bucket cannot be asked.
     """
     data = to_json(table)
     digest = upload_id(data)

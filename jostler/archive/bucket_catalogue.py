@@ -19,7 +19,7 @@ from isal import isal_zlib
 from jostler.archive.cache import IndexCache
 from jostler.archive.files import Bundle, File, NodeDay, Position, Rejects, Tally
 from jostler.archive.indexes import IndexReader
-from jostler.archive.listing import Folder, Wanted, folders
+from jostler.archive.listing import Folder, Wanted, folders, one
 from jostler.errors import StorageError
 from jostler.format.names import REJECTED, BundleName
 
@@ -156,6 +156,8 @@ class BucketCatalogue:
             yield folder, self._reader.wanted(query, folder, tally)
 
     def _folders(self, query: Query, first: date, last: date) -> Iterator[Folder]:
+        if query.bundle:
+            return one(self._storage, query.index_name)
         newest_first = query.newest_first
         return folders(self._storage, self._places, first, last, newest_first=newest_first)
 

@@ -6,7 +6,8 @@ results in the same order.
 
 A file matches a range of time if [Start, End] and the range intersect, ends included.  A file
 without End is an instant.  One without Start begins at its End, and if that is unknown too, at its
-TimeAdded: so it is with files that m-lab's Go agent and agents before 0.2 stored.
+TimeAdded.  Files stored by m-lab's Go agent, or by an agent built before 22 November 2026, have
+neither.
 
 Equal node, datatype, Filename and Hash are one file: the earliest bundle's row is the result, and
 the others are counted.  Rows without a Hash are never taken for the same file.

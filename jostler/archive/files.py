@@ -70,7 +70,7 @@ class File(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False)
         line: the line of its row in the data object, from 1.
         hash: BLAKE2b of 16 bytes, in hexadecimal; empty when the index has none.
         hash_of_raw: whether the hash is that of `raw`; else it is that of the file's bytes on the
-            node, as agents before 0.2 wrote it.
+            node, as agents built before 22 November 2026 wrote it.
         offset: where the block with its row begins in the data object; None when not known.
         length: length of that block in bytes; None when not known.
         start: when the measurement began; None when the index does not tell.

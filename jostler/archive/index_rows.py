@@ -3,8 +3,9 @@
 **Invariant:** `unpack(pack(files), origin) == files`.  A line that is no index row is reported and
 left out; it does not hide its neighbours.
 
-It reads the rows of jostler, those of agents before 0.2 (without Start, End and WorkID; their Hash
-is that of the file's bytes) and the bare lines of m-lab's Go agent; see docs/format.md.
+It reads the rows of jostler, those of agents built before 22 November 2026 (without Start, End and
+WorkID; their Hash is that of the file's bytes) and the bare lines of m-lab's Go agent; see
+docs/format.md.
 
 Pure.
 """

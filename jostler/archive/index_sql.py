@@ -216,10 +216,12 @@ def _whose(query: Query) -> _Conditions:
     if query.datatypes:
         one = Parameter("datatypes", "STRING", query.datatypes)
         found.add("datatype IN UNNEST(@datatypes)", one)
-    else:
+    elif not query.bundle:
         found.add(f"datatype != '{REJECTED}'")
     if query.nodes:
         found.add("node IN UNNEST(@nodes)", Parameter("nodes", "STRING", query.nodes))
+    if query.bundle:
+        found.add("index_name = @bundle", Parameter("bundle", "STRING", query.index_name))
     return found
 
 
@@ -230,11 +232,11 @@ def _identity(query: Query) -> _Conditions:
     if not query.filename:
         return found
     column = _PATH if "/" in query.filename else _OWN_NAME
+    column = "filename" if query.filename.startswith("/") else column
     if query.is_pattern:
         pattern = Parameter("filename", "STRING", f"^{query.filename_re()}$")
         found.add(f"REGEXP_CONTAINS({column}, @filename)", pattern)
     else:
-        column = "filename" if query.filename.startswith("/") else column
         found.add(f"{column} = @filename", Parameter("filename", "STRING", query.filename))
     return found
 

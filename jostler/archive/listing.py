@@ -55,6 +55,19 @@ def folders(
         yield from heapq.merge(*per_place, key=itemgetter(0), reverse=newest_first)
 
 
+def one(storage: Storage, index_name: str) -> Iterator[Folder]:
+    """Yield the folder of one index object with that object alone, if it exists.
+
+    Raises:
+        TransientError: a request to the bucket fails.
+    """
+    prefix = f"{index_name.rpartition('/')[0]}/"
+    found = [info for info in storage.list(index_name) if info.name == index_name]
+    day = _day(prefix[-_DAY_LENGTH - 1 : -1])
+    if found and day:
+        yield Folder(day, prefix, found)
+
+
 def _of_place(
     storage: Storage, root: str, first: date, last: date, newest_first: bool
 ) -> Iterator[Folder]:
@@ -166,7 +179,9 @@ class Wanted:
         In the name of an index, a datatype with dashes cannot be told from the node.
         """
         query, both = self._query, f"{name.datatype}-{name.node}"
-        if query.datatypes:
+        if query.bundle and not query.datatypes:
+            fits = True
+        elif query.datatypes:
             fits = any(both.startswith(f"{datatype}-") for datatype in query.datatypes)
         else:
             fits = name.datatype != REJECTED

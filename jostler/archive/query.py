@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 from jostler.archive.files import File, Position, day_in, utc
-from jostler.format.names import REJECTED
+from jostler.format.names import REJECTED, BundleName, Kind
 
 Matcher = Callable[[File], bool]
 
@@ -40,6 +40,7 @@ class Query:
             `*` matches slashes too.  With a slash in it, it is compared with the whole path below
             the datatype's directory, else with the file's own name.
         hash: in hexadecimal.
+        bundle: the name of the data object that holds them.
         after: results up to and including this position are left out.
         limit: the most results; 0 for all.
         newest_first: whether the days come from the latest to the earliest.  Inside of a day the
@@ -47,7 +48,7 @@ class Query:
 
     Raises:
         ValueError: an instant has no time zone, the range ends before it starts, the limit is
-            negative, or the pattern has a range such as `[z-a]`.
+            negative, the pattern has a range such as `[z-a]`, or there is no such name of a bundle.
     """
 
     datatypes: tuple[str, ...] = ()
@@ -59,6 +60,7 @@ class Query:
     work_id: str = ""
     filename: str = ""
     hash: str = ""
+    bundle: str = ""
     after: Position | None = None
     limit: int = 0
     newest_first: bool = False
@@ -69,6 +71,8 @@ class Query:
             raise ValueError(f"the range ends at {end}, before its start {start}")
         if self.limit < 0:
             raise ValueError(f"the limit {self.limit} is negative")
+        if self.bundle and BundleName.parse(self.bundle).kind is not Kind.DATA:
+            raise ValueError(f"{self.bundle!r} is not the name of a data object")
         try:
             re.compile(self.filename_re())
         except re.error as exc:
@@ -82,6 +86,9 @@ class Query:
         agent stores it in the folder of the day of upload, so the next day is searched too.
         """
         first, last = self.first_day or FIRST_DAY, self.last_day or LAST_DAY
+        if self.bundle:
+            day = BundleName.parse(self.bundle).day.date
+            first, last = max(first, day), min(last, day)
         if self.start:
             first = max(first, utc(self.start).date() - DAY)
         if self.end:
@@ -105,12 +112,21 @@ class Query:
 
     @property
     def asks_files(self) -> bool:
-        """Whether a condition can tell files of one bundle apart."""
-        return bool(self.start or self.end or self.work_id or self.filename or self.hash)
+        """Whether a condition other than time can tell files of one bundle apart."""
+        return bool(self.work_id or self.filename or self.hash)
+
+    @property
+    def index_name(self) -> str:
+        """The name of the index object of `bundle`; empty if none is named."""
+        if not self.bundle:
+            return ""
+        return str(replace(BundleName.parse(self.bundle), kind=Kind.INDEX))
 
     def wants(self, datatype: str, node: str) -> bool:
         """Return whether files of this datatype and node may be wanted."""
         is_wanted = datatype in self.datatypes if self.datatypes else datatype != REJECTED
+        if self.bundle and not self.datatypes:
+            is_wanted = True
         return is_wanted and (not self.nodes or node in self.nodes)
 
     def comes_later(self, position: Position) -> bool:
@@ -161,6 +177,8 @@ class Query:
         wanted, whole = self.filename, "/" in self.filename
         if self.is_pattern:
             found = re.compile(self.filename_re()).fullmatch
+            if wanted.startswith("/"):
+                return lambda file: found(file.filename) is not None
             if whole:
                 return lambda file: found(file.path) is not None
             return lambda file: found(file.name) is not None

@@ -1,4 +1,4 @@
-"""The commands of `jostler` by name: `status`, `translate`, `verify`, `why`, `help`, `version`.
+"""The commands of `jostler` by name: `list`, `status`, `why`, and so on.
 
 **Invariant:** a command's module is imported only when the command runs; the agent needs none.
 """
@@ -36,10 +36,15 @@ class Command:
 
 
 COMMANDS = (
-    Command("status", "jostler.cli.status", "show the status of a running agent"),
-    Command("translate", "jostler.cli.translate", "apply a translation expression to a path"),
-    Command("verify", "jostler.cli.verify", "compare data bundles and index bundles of a bucket"),
-    Command("why", "jostler.cli.why", "show where one file is, and why"),
+    Command("list", "jostler.cli.list", "the files of an archive, its bundles, or its days"),
+    Command("latest", "jostler.cli.latest", "the newest file of each node"),
+    Command("cat", "jostler.cli.cat", "write stored files to standard output"),
+    Command("fetch", "jostler.cli.fetch", "save stored files to disk"),
+    Command("retrieve", "jostler.cli.retrieve", "copy all files of a time to disk"),
+    Command("status", "jostler.cli.status", "what a running agent says of itself"),
+    Command("translate", "jostler.cli.translate", "what a translation expression makes of a path"),
+    Command("verify", "jostler.cli.verify", "check the bundles of a bucket against each other"),
+    Command("why", "jostler.cli.why", "where one file is, and why"),
 )
 HELP, VERSION = "help", "version"
 _ABOUT = {

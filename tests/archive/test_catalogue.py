@@ -16,7 +16,7 @@ from jostler.archive.bucket_catalogue import BucketCatalogue
 from jostler.archive.cache import IndexCache
 from jostler.archive.catalogue import Catalogue, File, NodeDay, Query, Rejects, Tally, latest
 from jostler.format.bigquery_names import Naming
-from jostler.format.names import Place
+from jostler.format.names import Kind, Place
 from jostler.storage import open_storage
 from tests.support.archive import DAY, GO, OLD, PLACE, Entry, MadeArchive, at, project
 
@@ -225,6 +225,20 @@ def test_a_job_a_hash_and_a_name_are_found(
     assert names(catalogue, Query(filename="X1.JSON")) == []
 
 
+def test_one_bundle_can_be_named(archive: MadeArchive, opened: Callable[[], Catalogue]) -> None:
+    """By its data object; rejected files too."""
+    archive.put([Entry(name="a"), Entry(name="b")])
+    index = archive.put([Entry(name="a"), Entry(name="c")])
+    bad = archive.put([Entry(name="bad")], datatype="rejected1")
+    catalogue = opened()
+    bundle = str(replace(index, kind=Kind.DATA))
+    assert names(catalogue, Query(bundle=bundle)) == ["a", "c"]
+    assert names(catalogue, Query(bundle=bundle, filename="c")) == ["c"]
+    assert names(catalogue, Query(bundle=str(replace(bad, kind=Kind.DATA)))) == ["bad"]
+    gone = replace(index, kind=Kind.DATA, node="n9")
+    assert names(catalogue, Query(bundle=str(gone))) == []
+
+
 def test_a_file_in_two_bundles_is_one_result(
     archive: MadeArchive, opened: Callable[[], Catalogue]
 ) -> None:
@@ -405,11 +419,12 @@ def test_the_latest_file_of_each_node_has_the_greatest_start(
         {"start": datetime(2026, 1, 2)},  # noqa: DTZ001 - the point
         {"limit": -1},
         {"filename": "[z-a]"},
+        {"bundle": "autoload/v1/exp/foo1/x.jsonl.gz"},
     ],
 )
 def test_a_query_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
     """Before anything is searched."""
-    with pytest.raises(ValueError, match=r"range|zone|limit|pattern"):
+    with pytest.raises(ValueError, match=r"range|zone|limit|pattern|name"):
         Query(**wrong)  # type: ignore[arg-type]
 
 

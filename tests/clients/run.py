@@ -1,6 +1,6 @@
 """Run the scripts of all clients against one embedded BigQuery; `make clients`.
 
-The exit status is 1 if a step failed.  If Go is not installed, its client is reported and left out.
+It exits 1 if a step failed.  A client that is not installed (Go) is told and left out.
 """
 
 from __future__ import annotations

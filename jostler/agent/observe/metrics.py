@@ -113,7 +113,7 @@ COUNTERS = (
     ),
     Family(
         "jostler_index_nulls",
-        "Null values of -index-field columns, because the source was missing or bad.",
+        "Values that -index-field names and that could not be had.",
         ("datatype", "column"),
         index_nulls,
     ),

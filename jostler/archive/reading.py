@@ -1,0 +1,257 @@
+"""Read files out of their bundles, each held against the hash in its index.
+
+**Invariant:** `raw` is returned byte for byte as stored, never parsed and written again; a row that
+does not have its Hash is never returned.  A row costs one ranged request, whatever the size of its
+bundle; rows of the same and of neighbouring blocks share one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64decode
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+import msgspec
+import orjson
+from isal import isal_zlib
+
+from jostler.errors import DamageError, JostlerError, MissingError, TransientError
+from jostler.format.names import REJECTED
+from jostler.format.row import BOM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from jostler.archive.files import File
+    from jostler.storage import Storage
+
+READERS = 8
+AHEAD = 8
+BLOCKS_MOST = 32
+"""Blocks of one request; a block is at most 256 KiB of rows, or one longer row."""
+GAP_BYTES = 64 * 1024
+"""Bytes between two wanted blocks that are read along rather than by a request of their own."""
+_HEAD_END = b'},"raw":'
+_TOP = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ENDINGS = (b"\n", b"\r\n", b"\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A file that was read.
+
+    Attributes:
+        file: the file.
+        raw: its content, as stored.
+        verified: whether it was held against a hash.  Rows of m-lab's Go agent have none, and some
+            rows of agents built before 22 November 2026 have one of bytes that are not stored.
+    """
+
+    file: File
+    raw: bytes
+    verified: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A file that could not be read, with the reason."""
+
+    file: File
+    error: JostlerError
+
+
+class RowReader:
+    """Reads files.
+
+    Args:
+        bucket: opens the bucket of a URL; may be asked for the same one again and again.
+    """
+
+    def __init__(self, bucket: Callable[[str], Storage]) -> None:
+        self._bucket = bucket
+        self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="rows")
+
+    def close(self) -> None:
+        """Read nothing more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def read(self, file: File) -> Row:
+        """Read one file.
+
+        Raises:
+            DamageError: the row is not there, or does not have its Hash.
+            StorageError: a request to the bucket fails.
+        """
+        (found,) = self._part([file])
+        if isinstance(found, Unread):
+            raise found.error
+        return found
+
+    def read_all(self, files: Iterable[File]) -> Iterator[Row | Unread]:
+        """Yield the files of each run of one bundle in the order of their blocks.
+
+        Files of one bundle that follow one another share requests; several requests are on their
+        way at once.
+        """
+        ahead: deque[Future[list[Row | Unread]]] = deque()
+        try:
+            for part in _parts(files):
+                ahead.append(self._pool.submit(self._part, part))
+                if len(ahead) > AHEAD:
+                    yield from ahead.popleft().result()
+            while ahead:
+                yield from ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
+
+    def _part(self, files: Sequence[File]) -> list[Row | Unread]:
+        """Read files of one bundle with one request."""
+        try:
+            found = self._raws(files)
+        except MissingError as exc:
+            error = DamageError(f"{files[0].origin.url} is not in the bucket, but its index is")
+            error.__cause__ = exc
+            return [Unread(file, error) for file in files]
+        except JostlerError as exc:
+            return [Unread(file, exc) for file in files]
+        return [_checked(file, found.get(file.filename)) for file in files]
+
+    def _raws(self, files: Sequence[File]) -> dict[str, bytes]:
+        """Return the wanted `raw` by Filename; in one bundle a Filename occurs once."""
+        origin = files[0].origin
+        storage = self._bucket(origin.bucket)
+        wanted = {file.filename for file in files}
+        blocks = _blocks(files)
+        if not blocks:
+            data = _retried(lambda: storage.read(origin.data).data)
+            return dict(_rows(_inflated(data, 31, origin.url), wanted))
+        start, end = blocks[0][0], max(offset + length for offset, length in blocks)
+        data = _retried(lambda: storage.read_range(origin.data, start, end - start))
+        view = memoryview(data)
+        found: dict[str, bytes] = {}
+        for offset, length in blocks:
+            packed = view[offset - start : offset - start + length]
+            where = f"{origin.url}, block {offset}+{length}"
+            found.update(_rows(_inflated(packed, -15, where), wanted))
+        return found
+
+
+def _parts(files: Iterable[File]) -> Iterator[list[File]]:
+    """Cut files into groups of one request each."""
+    for _origin, run in groupby(files, key=attrgetter("origin")):
+        part: list[File] = []
+        for file in sorted(run, key=lambda file: (file.offset or 0, file.line)):
+            if part and not _is_near(part, file):
+                yield part
+                part = []
+            part.append(file)
+        yield part
+
+
+def _is_near(part: list[File], file: File) -> bool:
+    last = part[-1]
+    if file.offset is None or file.length is None or last.offset is None or last.length is None:
+        return file.offset is last.offset  # the whole object is read for both
+    if file.offset == last.offset:
+        return True
+    gap = file.offset - (last.offset + last.length)
+    return gap <= GAP_BYTES and len({one.offset for one in part}) < BLOCKS_MOST
+
+
+def _blocks(files: Sequence[File]) -> list[tuple[int, int]]:
+    """Return offset and length of the blocks; none if one file's is not known."""
+    blocks = {(file.offset, file.length) for file in files}
+    known = [(offset, length) for offset, length in blocks if offset is not None and length]
+    return sorted(known) if len(known) == len(blocks) else []
+
+
+def _retried(request: Callable[[], bytes]) -> bytes:
+    try:
+        return request()
+    except TransientError:
+        return request()  # one failure must not end thousands of reads
+
+
+def _inflated(packed: bytes | memoryview, wbits: int, where: str) -> bytes:
+    """Decompress a block or a whole object.
+
+    Raises:
+        DamageError: it is damaged.
+    """
+    try:
+        if wbits > 0:
+            return bytes(isal_zlib.decompress(packed, wbits=wbits))
+        return bytes(isal_zlib.decompressobj(wbits).decompress(packed))
+    except (isal_zlib.error, EOFError) as exc:  # type: ignore[misc]
+        raise DamageError(f"{where} does not decompress: {exc}") from exc
+
+
+def _rows(plain: bytes, wanted: set[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield Filename and `raw` of the wanted rows."""
+    for line in plain.split(b"\n"):
+        if not line:
+            continue
+        at = line.find(_HEAD_END)  # not inside of a string: there quotes are escaped
+        try:
+            filename = orjson.loads(line[: at + 1] + b"}")["archiver"]["Filename"]
+            raw = line[at + len(_HEAD_END) : -1]
+        except (ValueError, KeyError, TypeError):
+            try:
+                filename, raw = _other_row(line)
+            except (msgspec.DecodeError, ValueError, KeyError, TypeError, AttributeError):
+                continue  # no row; whoever wants it is told that it is not there
+        if filename in wanted:
+            yield filename, raw
+
+
+def _other_row(line: bytes) -> tuple[str, bytes]:
+    """Take apart a row with other spelling or order: those of m-lab's Go agent."""
+    columns = {key.lower(): bytes(value) for key, value in _TOP.decode(line).items()}
+    archiver = {key.lower(): value for key, value in orjson.loads(columns["archiver"]).items()}
+    return archiver["filename"], columns["raw"]
+
+
+def _checked(file: File, raw: bytes | None) -> Row | Unread:
+    where = f"{file.origin.url}, line {file.line} ({file.filename})"
+    if raw is None:
+        return Unread(file, DamageError(f"{where}: the row is not where its index says"))
+    if not file.hash:
+        return Row(file, raw, verified=False)
+    content = _content(raw) if file.datatype == REJECTED else raw
+    found = digest(content)
+    if found == file.hash:
+        return Row(file, raw, verified=True)
+    if not file.hash_of_raw and file.datatype != REJECTED and len(raw) < file.size:
+        # The hash is that of the file with its line breaks, which are not stored.
+        if any(digest(one) == file.hash for one in _originals(raw, file.size)):
+            return Row(file, raw, verified=True)
+        return Row(file, raw, verified=False)
+    text = f"{where}: the row has hash {found}, its index says {file.hash}"
+    return Unread(file, DamageError(text, hint="`jostler verify` checks the whole bundle"))
+
+
+def _originals(raw: bytes, size: int) -> Iterator[bytes]:
+    """Yield the likely contents of a file of this size that became `raw`."""
+    for start in (b"", BOM):
+        for end in (b"", *_ENDINGS):
+            if len(start) + len(raw) + len(end) == size:
+                yield start + raw + end
+
+
+def _content(raw: bytes) -> bytes:
+    """Return the bytes of a rejected file."""
+    try:
+        return b64decode(orjson.loads(raw)["Content"])
+    except (ValueError, KeyError, TypeError):
+        return b""
+
+
+def digest(content: bytes) -> str:
+    """Return the Hash of bytes: BLAKE2b of 16 bytes, in hexadecimal."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()

@@ -1,0 +1,99 @@
+"""Addresses of files on the command line or on standard input, and the files that they name.
+
+**Invariant:** addresses of one bundle that follow one another cost one search.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from jostler.archive.address import Address, AddressError, find, parse
+from jostler.archive.files import day_in
+from jostler.archive.query import Query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from jostler.archive.catalogue import Catalogue, File
+    from jostler.cli.archive_command import Archive
+    from jostler.format.names import Place
+
+STDIN = "-"
+ADDRESSES_MOST = 1_000_000
+
+
+def given(archive: Archive, words: Sequence[str]) -> list[Address]:
+    """Parse the addresses; `-` stands for those on standard input, one a line.
+
+    Raises:
+        ValueError: there is none, or one has a wrong form.
+    """
+    texts: list[str] = []
+    for word in words:
+        if word == STDIN:
+            texts += [line.rstrip("\r\n") for line in sys.stdin if line.strip()]
+        else:
+            texts.append(word)
+    if not words:
+        raise ValueError("ADDRESS: required: a bundle's URL#Filename, a Filename, or a Hash")
+    bucket = archive.values["bucket"]
+    known = [archive.bucket(bucket).url] if bucket else []
+    return [parse(text, known) for text in texts]
+
+
+class Files:
+    """Finds the files of addresses.
+
+    Args:
+        archive: where.
+    """
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._catalogues: dict[tuple[str, Place], Catalogue] = {}
+
+    def of(self, addresses: Iterable[Address]) -> Iterator[File | AddressError]:
+        """Yield for each address, in order, the file or why there is none.
+
+        Raises:
+            ValueError: a flag that is needed is missing.
+            JostlerError: the archive cannot be searched.
+        """
+        for key, run in groupby(addresses, key=lambda one: (one.bucket, one.bundle)):
+            if key[1]:
+                yield from self._of_bundle(list(run))
+            else:
+                for address in run:
+                    yield self._one(address)
+
+    def _of_bundle(self, addresses: list[Address]) -> Iterator[File | AddressError]:
+        first = addresses[0]
+        bundle, place = first.bundle, first.place
+        assert bundle
+        assert place
+        key = (first.bucket, place)
+        if key not in self._catalogues:
+            self._catalogues[key] = self._archive.catalogue_of(first.bucket, [place])
+        wanted = {address.filename for address in addresses}
+        query = Query(bundle=str(bundle))
+        files = self._catalogues[key].files(query, self._archive.tally)
+        found = {file.filename: file for file in files if file.filename in wanted}
+        for address in addresses:
+            file = found.get(address.filename)
+            yield file or AddressError(f"{address.text!r}: the bundle's index has no such file")
+
+    def _one(self, address: Address) -> File | AddressError:
+        archive = self._archive
+        query = archive.query()
+        bounds = (query.start, query.end, query.first_day, query.last_day)
+        if not any(bounds) and not day_in(address.filename):
+            back = timedelta(seconds=archive.values["lookback"])
+            query = replace(query, first_day=(datetime.now(UTC) - back).date())
+        try:
+            return find(address, archive.catalogue, query, archive.tally)
+        except AddressError as exc:
+            return exc

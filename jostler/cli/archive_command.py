@@ -1,0 +1,256 @@
+"""What the commands that read an archive have in common: flags, catalogue, progress, the end.
+
+**Invariant:** Ctrl-C ends the program at once; what it was writing has no final name yet.  A search
+that could not read everything ends with status 1 and says what is missing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from jostler.archive.bucket_catalogue import BucketCatalogue
+from jostler.archive.cache import IndexCache
+from jostler.archive.catalogue import Query, Tally
+from jostler.cli.archive_flags import COMMON, WHERE, Kind
+from jostler.cli.config_file import parse_with_file
+from jostler.cli.flags import usage
+from jostler.cli.progress import Progress
+from jostler.errors import JostlerError
+from jostler.format.bigquery_names import Naming
+from jostler.format.names import Place
+from jostler.storage import open_storage
+from jostler.words import counted, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from jostler.archive.catalogue import Catalogue
+    from jostler.cli.flags import Flag
+    from jostler.storage import Storage
+
+DONE, FAILED, MISUSED = 0, 1, 2
+PATIENCE_S = 30.0
+PROBLEMS_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command that reads an archive.
+
+    Attributes:
+        name: as it is typed.
+        about: the text before the flags.
+        flags: those of the command alone; WHERE and COMMON are added.
+        most_words: how many arguments without a dash it takes.
+        run: does the work and returns the exit status; raises ValueError for wrong use.
+    """
+
+    name: str
+    about: str
+    flags: tuple[Flag, ...]
+    most_words: int
+    run: Callable[[Archive, list[str]], int]
+
+    def main(self, argv: Sequence[str]) -> int:
+        """Run the command; return its exit status."""
+        table = (*WHERE, *self.flags, *COMMON)
+        parsed = parse_with_file(table, WHERE, argv, os.environ, most_words=self.most_words)
+        if parsed.values["help"]:
+            sys.stdout.write(f"{self.about}\n{usage(table)}\n")
+            return DONE
+        if parsed.problems:
+            return self._misused(parsed.problems)
+        try:
+            with Archive(self.name, parsed.values) as archive:
+                status = self.run(archive, parsed.words)
+                return archive.told(status)
+        except ValueError as exc:
+            return self._misused([str(exc)])
+        except JostlerError as exc:
+            say(self.name, f"{exc}" + (f" ({exc.hint})" if exc.hint else ""))
+            return FAILED
+        except KeyboardInterrupt:
+            # Whoever started this program shall see that Ctrl-C ended it; requests that are on
+            # their way are not waited for.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
+            return FAILED
+
+    def _misused(self, problems: Sequence[str]) -> int:
+        for problem in problems:
+            say(self.name, problem)
+        say(self.name, "-help shows the usage")
+        return MISUSED
+
+
+class Archive:
+    """The archive that the flags name; what was opened is closed at the end.
+
+    Attributes:
+        values: of all flags, by name.
+        tally: what the search does.
+        progress: what is shown of it.
+    """
+
+    def __init__(self, command: str, values: Mapping[str, Any]) -> None:
+        self.values = values
+        self.tally = Tally()
+        self.progress = Progress(self.tally)
+        self._command = command
+        self._open = ExitStack()
+        self._buckets: dict[str, Storage] = {}
+
+    def __enter__(self) -> Self:
+        self._open.enter_context(self.progress)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """The catalogue of the experiment.
+
+        Raises:
+            ValueError: a flag that it needs is missing or wrong.
+            JostlerError: it cannot be opened.
+        """
+        values = self.values
+        if values["catalogue"] is Kind.BIGQUERY:
+            return self._bigquery()
+        if not values["bucket"]:
+            raise ValueError("-bucket: required: the bucket to search")
+        return self.catalogue_of(values["bucket"], self.places())
+
+    def catalogue_of(self, bucket: str, places: Sequence[Place]) -> Catalogue:
+        """Return the catalogue of a bucket.
+
+        Raises:
+            ValueError: the bucket's URL has a wrong form.
+            JostlerError: it cannot be opened.
+        """
+        cache = IndexCache(self._cache_dir(), self.values["cache-max"])
+        made = BucketCatalogue(self.bucket(bucket), places, cache)
+        return self._open.enter_context(closing(made))
+
+    def _bigquery(self) -> Catalogue:
+        values = self.values
+        if not values["project"]:
+            raise ValueError("-project: required with -catalogue bigquery")
+        try:
+            from jostler.archive.bigquery_catalogue import (  # noqa: PLC0415 - an extra
+                BigQueryCatalogue,
+            )
+        except ImportError as exc:
+            hint = "pip install 'jostler[bigquery]'"
+            raise JostlerError("google-cloud-bigquery is not installed", hint=hint) from exc
+        made = BigQueryCatalogue(
+            project=values["project"],
+            places=self.places(),
+            location=values["location"],
+            naming=Naming(values["naming"]),
+            patience_s=PATIENCE_S,
+        )
+        return self._open.enter_context(closing(made))
+
+    def bucket(self, url: str) -> Storage:
+        """Open a bucket once.
+
+        Raises:
+            ValueError: the URL has a wrong form.
+            JostlerError: there are no credentials.
+        """
+        if url not in self._buckets:
+            self._buckets[url] = open_storage(url, PATIENCE_S)
+        return self._buckets[url]
+
+    def closing(self, opened: Any) -> Any:  # noqa: ANN401 - returns what it is given
+        """Close something at the end."""
+        return self._open.enter_context(closing(opened))
+
+    def places(self) -> tuple[Place, ...]:
+        """Return the experiment's places.
+
+        Raises:
+            ValueError: a name is missing or not allowed.
+        """
+        values = self.values
+        if not values["experiment"]:
+            raise ValueError("-experiment: required: the experiment to search")
+        return places(values["gcs-data-dir"], values["organization"], values["experiment"])
+
+    def query(self, datatypes: Sequence[str] = ()) -> Query:
+        """Return the query of the flags.
+
+        Args:
+            datatypes: those named as arguments; they win over the flag.
+
+        Raises:
+            ValueError: the flags make no sense together.
+        """
+        values = self.values
+        return Query(
+            datatypes=tuple(datatypes or values["datatype"]),
+            nodes=tuple(values.get("node") or ()),
+            start=values.get("start"),
+            end=values.get("end"),
+            first_day=values.get("first-day"),
+            last_day=values.get("last-day"),
+            work_id=values.get("work-id") or "",
+            filename=values.get("name") or "",
+            hash=values.get("hash") or "",
+            limit=values.get("limit") or 0,
+            newest_first=values.get("newest-first") or False,
+        )
+
+    def say(self, text: str) -> None:
+        """Write a line to standard error."""
+        self.progress.clear()
+        say(self._command, text)
+
+    def told(self, status: int) -> int:
+        """Say what could not be read; return the exit status."""
+        problems = self.tally.problems
+        for problem in problems[:PROBLEMS_SHOWN]:
+            self.say(problem)
+        if len(problems) > PROBLEMS_SHOWN:
+            self.say(f"and {counted(len(problems) - PROBLEMS_SHOWN, 'problem')} more")
+        return FAILED if problems and status == DONE else status
+
+    def _cache_dir(self) -> Path | None:
+        given = self.values["cache-dir"]
+        if given:
+            return None if given == "-" else Path(given)
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        if base.startswith("/"):
+            return Path(base) / "jostler"
+        home = os.environ.get("HOME", "")
+        return Path(home) / ".cache/jostler" if home else None
+
+
+def places(data_dir: str, organization: str, experiment: str) -> tuple[Place, ...]:
+    """Return the experiment's place in each bucket layout that these names allow.
+
+    Raises:
+        ValueError: one of the names is not allowed.
+    """
+    layouts = [(data_dir, organization)]
+    if organization and data_dir.endswith("/v1"):
+        layouts = [(f"{data_dir.removesuffix('v1')}v2", organization), (data_dir, "")]
+    return tuple(
+        Place(data_dir=data_dir, organization=organization, experiment=experiment)
+        for data_dir, organization in layouts
+    )
+
+
+def say(command: str, text: str) -> None:
+    """Write lines to standard error, safe on a terminal."""
+    for line in text.splitlines():
+        sys.stderr.write(f"jostler {command}: {shown(line)}\n")

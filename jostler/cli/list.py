@@ -1,0 +1,88 @@
+"""The command `jostler list`: the files of an archive, its bundles, or its days.
+
+**Invariant:** it only reads; what it finds is written as it is found.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from jostler.archive.totals import day_totals
+from jostler.cli.archive_command import DONE, Archive, Command
+from jostler.cli.archive_flags import FORMAT, LIMIT, NEWEST, WHICH
+from jostler.cli.flags import Flag, boolean
+from jostler.cli.records import BUNDLES, DAYS, FILES, Kind, written
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+T = TypeVar("T")
+DATATYPES_MOST = 1000
+ABOUT = """usage: jostler list [DATATYPE...] [flags]
+
+Lists the stored files of an experiment, day by day; with -bundles the bundles that have them, with
+-days one line for each day and datatype: files, bytes, nodes, rejected files, first and last.
+A file that was stored twice is listed once; -bundles and -days count it twice.
+Exit status: 0 all was searched; 1 something could not be read; 2 wrong use.
+
+flags:"""
+FLAGS = (
+    *WHICH,
+    Flag(name="bundles", read=boolean, default="false", help="list bundles", variable=False),
+    Flag(name="days", read=boolean, default="false", help="list days", variable=False),
+    LIMIT,
+    NEWEST,
+    FORMAT,
+)
+
+
+def run(archive: Archive, words: list[str]) -> int:
+    """List what the flags name.
+
+    Raises:
+        ValueError: wrong use.
+        JostlerError: the archive cannot be searched.
+    """
+    values = archive.values
+    query, catalogue = archive.query(words), archive.catalogue
+    if values["bundles"] and values["days"]:
+        raise ValueError("-bundles and -days: give one of them")
+    if values["days"]:
+        if query.asks_files:
+            raise ValueError("-days: files cannot be told apart by -work-id, -name or -hash")
+        write(archive, _first(day_totals(catalogue, query, archive.tally), query.limit), DAYS)
+    elif values["bundles"]:
+        write(archive, catalogue.bundles(query, archive.tally), BUNDLES)
+    else:
+        write(archive, catalogue.files(query, archive.tally), FILES)
+    return DONE
+
+
+def write(archive: Archive, records: Iterable[T], kind: Kind[T]) -> None:
+    """Write records to standard output in the format that the flags name."""
+    how, progress = archive.values["format"], archive.progress
+    if sys.stdout.isatty():
+        records = _without_progress(archive, records)
+    for number, text in enumerate(written(records, kind, how, datetime.now(UTC)), 1):
+        progress.files = number
+        sys.stdout.write(text)
+
+
+def _without_progress(archive: Archive, records: Iterable[T]) -> Iterator[T]:
+    """Stop the progress when the first result is about to appear on the same terminal."""
+    for number, record in enumerate(records):
+        if not number:
+            archive.progress.stop()
+        yield record
+
+
+def _first(records: Iterator[T], limit: int) -> Iterator[T]:
+    for number, record in enumerate(records, 1):
+        yield record
+        if number == limit:
+            return
+
+
+main = Command(name="list", about=ABOUT, flags=FLAGS, most_words=DATATYPES_MOST, run=run).main
