@@ -36,7 +36,7 @@ log = Log("jostler.commit")
 
 
 class Commit:
-    """Carries out jobs; may be used by several threads at once.
+    """Carries out the steps of upload jobs; several threads may use it at once.
 
     Args:
         open_storage: gives the bucket of a URL; an old record of the journal may name another
@@ -69,7 +69,7 @@ class Commit:
     def advance(
         self, job: UploadJob, stopped: Callable[[], bool] = lambda: False
     ) -> UploadJob | Halt:
-        """Carry a job as far as it goes.
+        """Carry out the steps of a job until it has ended or one fails.
 
         Args:
             job: what to do.
@@ -105,7 +105,7 @@ class Commit:
         return job.uploaded(attempt, object_bytes=len(job.data), upload_s=upload_s)
 
     def _look_first(self, job: UploadJob) -> UploadJob:
-        """After a crash: see whether the object is there; if not, make its bytes again."""
+        """After a crash, look for the data object; if it is not there, make its bytes again."""
         name = str(job.header.name)
         found = self._storage(job).upload_id(name)
         if found is not None:
@@ -117,11 +117,11 @@ class Commit:
         return job.made_again(bundle)
 
     def _ask(self, job: UploadJob) -> UploadJob:
-        """Learn whose the bytes are that the name holds."""
+        """Read the upload id of the object that has the data object's name."""
         return self._found(job, self._storage(job).upload_id(str(job.header.name)))
 
     def _found(self, job: UploadJob, upload_id: str | None) -> UploadJob:
-        """Decide what to do when the name is taken: by an attempt of ours, or by another's."""
+        """Go on with the attempt that an upload id belongs to, or give the bundle up."""
         after = job.found(upload_id)
         if after.stage is Stage.LOST:
             log.warning(
@@ -166,27 +166,27 @@ class Commit:
         return self._open_storage(job.header.bucket)
 
     def _what(self, job: UploadJob) -> str:
-        """Name what a job's next step works on."""
+        """Return the object that a job's next step works on, or `journal`; for messages."""
         if job.stage in {Stage.JOURNALLED, Stage.TAKEN}:
             return str(job.header.name)
         return str(job.header.index_name) if job.stage is Stage.UPLOADED else JOURNAL
 
 
 def _cause(job: UploadJob, error: Exception) -> str:
-    """Say what fails, so that only what needs the same waits for it."""
+    """Return what a failure is due to: only bundles that need the same wait for it."""
     if isinstance(error, TransientError):
         return job.header.bucket
     return JOURNAL if isinstance(error, OSError) else str(job.header.name)
 
 
 def _data_metadata(attempt: Attempt, header: Header) -> dict[str, str]:
-    """Return what the data object itself tells of its rows, and by which schema they are good."""
+    """Return the data object's metadata, with the digest of the schema that judged its rows."""
     metadata = _metadata(attempt, header)
     return metadata | {"schema": header.schema} if header.schema else metadata
 
 
 def _metadata(attempt: Attempt, header: Header) -> dict[str, str]:
-    """Return what an object itself tells of its rows."""
+    """Return the metadata of data and index object: counts and times of the rows."""
     first_us, last_us = attempt.entries.span_us
     return {
         "rows": str(len(attempt.entries)),
@@ -214,7 +214,7 @@ def rebuild(record: Record, spool: Confined) -> Bundle:
 def _raw_again(
     entry: Entry, rejection: Rejection | None, spool: Confined, node: str
 ) -> bytes | None:
-    """Return a row's `raw` anew; None when the file is no longer what it was."""
+    """Read a row's `raw` from its file again; None when the file has changed or is gone."""
     content = b""
     try:
         content = read_file(spool, entry.path, rejected_most(entry.state.size)).content

@@ -1,4 +1,4 @@
-"""The job of making one bundle durable, and how far it has come.
+"""The upload of one bundle as a value: which steps are done, and what the next step needs.
 
 **Invariant:** a job never changes: each step of the commit returns the next one, and a step that
 failed can be repeated on the same job, by this process or, from the journal, by the next.
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from jostler.bundle.bundle import Attempt, Bundle, Header
 
 JOURNAL = "journal"
-"""The cause of failures that the state directory's disk has, and a bucket has not."""
+"""The cause of failures of the state directory's disk, as opposed to those of a bucket."""
 
 
 class Stage(Enum):
-    """What has been done."""
+    """Which step of the commit was done last."""
 
     SEALED = "sealed"
-    """The record is not in the journal, or not as it now is."""
+    """The record must be written to the journal: it is new, or has changed."""
     JOURNALLED = "journalled"
-    """The record is on disk; the data object may be asked for."""
+    """The record is on disk; the data object may be uploaded."""
     TAKEN = "taken"
-    """The data object's name holds something; it may be what an earlier try stored."""
+    """An object with the data object's name exists; an earlier try may have stored it."""
     UPLOADED = "uploaded"
     """The data object is durable."""
     INDEXED = "indexed"
-    """The index object is durable too."""
+    """Data object and index object are durable."""
     STORED = "stored"
-    """The journal says so: the files can be unlinked."""
+    """The journal says that both objects are durable: the files can be unlinked."""
     LOST = "lost"
-    """The data object can no more become this bundle's; the record is still in the journal."""
+    """The bundle cannot be stored under its name; the record is still in the journal."""
     GIVEN_BACK = "given back"
-    """The record is gone; the files start afresh."""
+    """The record is removed; the files are bundled again, under another name."""
 
 
 ENDED = frozenset({Stage.STORED, Stage.GIVEN_BACK})
@@ -48,7 +48,7 @@ _UNJOURNALLED = frozenset({Stage.SEALED, Stage.GIVEN_BACK})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadJob:
-    """One bundle on its way to the bucket.
+    """The upload of one bundle, between two steps.
 
     Attributes:
         record: what the journal says, or is to say.
@@ -97,7 +97,7 @@ class UploadJob:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing is left to do for the commit."""
+        """Whether the commit has no further step for this job."""
         return self.stage in ENDED
 
     @property
@@ -111,11 +111,15 @@ class UploadJob:
         return self.stage not in _UNJOURNALLED or self.remade
 
     def written(self) -> UploadJob:
-        """The record is in the journal."""
+        """Return the job after its record was written to the journal."""
         return replace(self, stage=Stage.JOURNALLED)
 
     def made_again(self, bundle: Bundle) -> UploadJob:
-        """The data object's bytes were made again from the files that are still the same."""
+        """Return the job after its bytes were made again, from the files that have not changed.
+
+        If the bytes differ from those of every attempt in the record, the record gets another
+        attempt, which must be in the journal before the bytes are sent.
+        """
         job = replace(self, data=bundle.data, remade=True)
         if bundle.attempt.upload_id in {attempt.upload_id for attempt in self.record.attempts}:
             return job
@@ -125,7 +129,7 @@ class UploadJob:
     def uploaded(
         self, winner: Attempt, *, object_bytes: int = 0, upload_s: float = 0.0
     ) -> UploadJob:
-        """The data object is durable, with the bytes of `winner`."""
+        """Return the job after the data object became durable, with the bytes of `winner`."""
         return replace(
             self,
             stage=Stage.UPLOADED,
@@ -137,44 +141,48 @@ class UploadJob:
         )
 
     def taken(self) -> UploadJob:
-        """The data object's name holds other bytes than those that were to be stored."""
+        """Return the job after an upload met an object that holds other bytes."""
         return replace(self, stage=Stage.TAKEN)
 
     def found(self, upload_id: str | None) -> UploadJob:
-        """The data object's name holds the bytes of this upload id: ours, or another's."""
+        """Return the job after the upload id of the data object was read.
+
+        If the id is that of one of our attempts, that attempt is the winner.  If it is another's,
+        or there is no such object any more, the bundle is lost.
+        """
         for attempt in self.record.attempts:
             if attempt.upload_id == upload_id:
                 return self.uploaded(attempt)
         return self.lost()
 
     def indexed(self, index_bytes: int) -> UploadJob:
-        """The index object is durable."""
+        """Return the job after the index object became durable."""
         return replace(self, stage=Stage.INDEXED, index_bytes=index_bytes)
 
     def stored(self, record: Record) -> UploadJob:
-        """The journal says that data and index are durable, in this record."""
+        """Return the job after the journal recorded that data and index are durable."""
         return replace(self, record=record, stage=Stage.STORED)
 
     def lost(self) -> UploadJob:
-        """The data object can no more become this bundle's."""
+        """Return the job when the bundle cannot be stored under its name."""
         return replace(self, stage=Stage.LOST, data=None)
 
     def given_back(self) -> UploadJob:
-        """The journal has forgotten the record."""
+        """Return the job after its record was removed from the journal."""
         return replace(self, stage=Stage.GIVEN_BACK)
 
     def parked(self) -> UploadJob:
-        """The job as it waits for its next try: bytes that the files can give again are dropped.
+        """Return the job as it waits for its next try, without bytes that can be made again.
 
-        Else each of many replayed bundles would hold its bytes for as long as the bucket fails,
-        and nobody counts these.
+        Otherwise each of many replayed bundles would keep its bytes while the bucket fails, and
+        these bytes do not count towards `-memory-max`.
         """
         return replace(self, data=None) if self.remade else self
 
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """A step failed; the job is to be tried again from here.
+    """The failure of one step; the job can be tried again from there.
 
     Attributes:
         job: as far as it came.

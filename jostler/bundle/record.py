@@ -31,7 +31,7 @@ END = b"\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One entry of the journal.
+    """One record of the journal.
 
     Attributes:
         header: of the bundle.
@@ -47,12 +47,12 @@ class Record:
 
     @classmethod
     def of(cls, bundle: Bundle) -> Record:
-        """Make the entry of a bundle that was just sealed."""
+        """Make the record of a bundle that was just sealed."""
         return cls(header=bundle.header, attempts=(bundle.attempt,), rejections=bundle.rejections)
 
     @property
     def basename(self) -> str:
-        """The entry's file without its suffix: the data object's own, which no other shares."""
+        """The name of the record's file without its suffix: that of the data object, unique."""
         return str(self.header.name).rpartition("/")[2]
 
     @property
@@ -61,7 +61,7 @@ class Record:
         return {path for attempt in self.attempts for path in attempt.entries.paths}
 
     def foreign(self, bucket: str, place: Place) -> str:
-        """Say why an agent of this bucket and place must not go on with it; empty: it may."""
+        """Return why an agent of this bucket and place must leave the record alone; else empty."""
         if self.header.bucket != bucket:
             return f"it is for the bucket {self.header.bucket}, and the agent works for {bucket}"
         if self.header.name.place != place:
@@ -70,16 +70,16 @@ class Record:
         return ""
 
     def settled(self, winner: Attempt) -> Record:
-        """Return the entry that remembers `winner` as the attempt that was stored."""
+        """Return the record with `winner` as its only attempt: the one that was stored."""
         return replace(self, attempts=(winner,))
 
     def with_attempt(self, attempt: Attempt) -> Record:
-        """Return the entry with one more attempt."""
+        """Return the record with one more attempt."""
         return replace(self, attempts=(*self.attempts, attempt))
 
 
 def lines(record: Record) -> Iterator[bytes]:
-    """Write an entry as lines: the header, then each attempt and its files."""
+    """Write a record as lines: the header, then each attempt and its files."""
     header = record.header
     yield _dumps(
         {
@@ -155,7 +155,7 @@ def _compression(data: dict[str, Any]) -> Compression:
 
 
 def _level_of_old(compression: Compression) -> int:
-    """Return the level for a version before `-compression`, to which an agent may be set back."""
+    """Return a level of ISA-L for versions before `-compression`: an upgrade may be undone."""
     return compression.level if compression.method is Method.ISAL else FAST.level
 
 
@@ -181,11 +181,11 @@ def _attempts(lines: Iterator[bytes], name: BundleName) -> Iterator[Attempt]:
 
 
 def _check_path(path: str, name: BundleName) -> None:
-    """See that a bundle of this name can hold a file of this path.
+    """Check that a bundle of this name can hold a file of this path.
 
     Raises:
-        ValueError: it cannot; so nobody who once came to write a record can have the agent upload
-            and unlink files of his choice.
+        ValueError: it cannot.  Without this check, whoever can write a record could make the agent
+            upload and unlink files of his choice.
     """
     parts = path.split("/")
     # No name may be empty, go up or be hidden: the agent itself never takes such a file.

@@ -1,4 +1,4 @@
-"""How commits fare: attempts, failures by class, since when they fail, what was said last.
+"""Counts of commit steps: attempts, failures by class, the last errors, since when they fail.
 
 **Invariant:** any thread may report, any may read; what is read is a copy.
 """
@@ -58,7 +58,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recurring:
-    """One error, however many objects and tries it hit.
+    """One kind of error, with a count of all objects and tries that it hit.
 
     Attributes:
         last: its last attempt.
@@ -75,7 +75,7 @@ class Recurring:
     failing: int = 0
 
     def again(self, trouble: Trouble) -> Recurring:
-        """Return what it is after one more attempt."""
+        """Return the same error with one more attempt counted."""
         others = [name for name in self.objects if name != trouble.what]
         return replace(
             self,
@@ -87,7 +87,7 @@ class Recurring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fared:
-    """All that is known at one moment.
+    """A copy of all counts at one moment.
 
     Attributes:
         attempts: steps tried, of bucket and journal, by datatype.
@@ -107,7 +107,7 @@ class Fared:
 
 
 class UploadStats:
-    """Gathers what the uploads' threads report."""
+    """Counts the steps of all commits; every method may be called from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -117,12 +117,12 @@ class UploadStats:
         self._errors: dict[tuple[str, str], Recurring] = {}
 
     def begun(self, datatype: str) -> None:
-        """Learn that a step is tried."""
+        """Count the begin of a step."""
         with self._lock:
             self._fared.attempts[datatype] += 1
 
     def failed(self, datatype: str, bundle: str, trouble: Trouble) -> None:
-        """Learn that a step failed and will be tried again."""
+        """Count a failure of a step that will be tried again."""
         with self._lock:
             self._fared.failures[datatype, trouble.kind] += 1
             self._troubles.append(trouble)
@@ -138,19 +138,19 @@ class UploadStats:
                 self._fared = replace(self._fared, failing_since_s=time.time())
 
     def ended(self, bundle: str, what: str) -> None:
-        """Learn that a step that had failed succeeded, or was given up."""
+        """End the failing of a step: it succeeded, or was given up."""
         with self._lock:
             self._failing.pop((bundle, what), None)
             if not self._failing:
                 self._fared = replace(self._fared, failing_since_s=0.0)
 
     def forget(self, bundle: str) -> None:
-        """Learn that a bundle is stored or given up."""
+        """Drop the count of tries of a bundle that is stored or given up."""
         with self._lock:
             self._fared.tries.pop(bundle, None)
 
     def fared(self) -> Fared:
-        """Return what is known now."""
+        """Return a copy of all counts."""
         with self._lock:
             return Fared(
                 attempts=self._fared.attempts.copy(),

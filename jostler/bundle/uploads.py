@@ -1,4 +1,4 @@
-"""The uploads: a few threads that carry out jobs, fed and emptied by the one that owns them.
+"""A pool of threads that commit bundles; one thread hands in jobs and takes the outcomes.
 
 **Invariant:** what goes in comes out exactly once, or is still in the journal when the agent ends.
 Threads never touch the agent's state; they hand outcomes to a queue and wake it.
@@ -25,7 +25,7 @@ log = Log("jostler.uploads")
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A commit ended in an error that nobody foresaw; what the journal says still holds.
+    """The outcome of a commit that raised an unforeseen error; the journal is still right.
 
     Attributes:
         job: what to try again later.
@@ -37,7 +37,7 @@ class Crash:
 
 
 class Uploads:
-    """The pool of threads.
+    """The pool of threads; all methods are called by its owner's thread.
 
     Args:
         commit: what a thread does with a job.
@@ -61,7 +61,7 @@ class Uploads:
 
     @property
     def pending(self) -> int:
-        """Jobs whose outcome the owner has not yet taken."""
+        """How many jobs were handed in whose outcome was not yet taken."""
         return self._pending
 
     def put(self, job: UploadJob) -> None:
