@@ -141,7 +141,9 @@ def table_option(cursor: duckdb.DuckDBPyConnection, item: exp.Expr, context: Con
     value = item.args["value"]
     if isinstance(value, exp.Null):
         return {"expirationTime": None}
-    select = exp.Select(expressions=[exp.alias_(value.copy(), "value")])
+    select = exp.Select(
+        expressions=[exp.Alias(this=value.copy(), alias=exp.to_identifier("value"))]
+    )
     rows = translated(cursor, select, context).sql
     kind, until_ms = cursor.execute(
         f"SELECT typeof(value), epoch_ms(TRY_CAST(value AS TIMESTAMPTZ)) FROM ({rows})"  # noqa: S608

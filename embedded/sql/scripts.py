@@ -132,8 +132,10 @@ class Script:
         for item in tree.expressions:
             pair = item.this
             left, right = pair.this, pair.expression
-            names = left.expressions if isinstance(left, exp.Tuple) else [left]
-            values = right.expressions if isinstance(left, exp.Tuple) else [right]
+            names, values = [left], [right]
+            if isinstance(left, exp.Tuple | exp.Paren):
+                names = left.expressions if isinstance(left, exp.Tuple) else [left.this]
+                values = _struct_fields(right)
             if len(names) != len(values):
                 raise unsupported("SET of several variables to other than a list of as many values")
             for name, value in zip(names, values, strict=True):
@@ -143,7 +145,9 @@ class Script:
 
     def _assign(self, name: str, value: exp.Expr, stored: str) -> None:
         """Keep a variable's value in a table of one row, so that it keeps its type."""
-        select = exp.Select(expressions=[exp.alias_(value.copy(), "v")])
+        # Not alias_(): it names a subquery as a table, which is no name of a column.
+        item = exp.Alias(this=value.copy(), alias=exp.to_identifier("v"))
+        select = exp.Select(expressions=[item])
         sql = self.translated(select).sql
         wanted = f"CAST(v AS {stored})" if stored else "v"
         table = f"_var_{uuid.uuid4().hex}"
@@ -158,3 +162,21 @@ class Script:
         parameters = {**self.context.parameters, mark: value_of}
         variables = self.context.variables | {name.lower()}
         self.context = replace(self.context, parameters=parameters, variables=variables)
+
+
+def _struct_fields(value: exp.Expr) -> list[exp.Expr]:
+    """Return an expression for each field of a STRUCT: a list of values, or SELECT AS STRUCT."""
+    if isinstance(value, exp.Tuple | exp.Struct):
+        return list(value.expressions)
+    select = value.unnest() if isinstance(value, exp.Subquery | exp.Paren) else value
+    if not isinstance(select, exp.Select) or select.args.get("kind") != "STRUCT":
+        return [value]
+    if any(item.is_star for item in select.expressions):
+        raise unsupported("SET of several variables to SELECT AS STRUCT *")
+    fields: list[exp.Expr] = []
+    for item in select.expressions:
+        one = select.copy()
+        one.set("kind", None)
+        one.set("expressions", [item.copy()])
+        fields.append(exp.Subquery(this=one))
+    return fields

@@ -31,6 +31,38 @@ def test_variables_keep_their_types(client: bigquery.Client, dataset: str) -> No
     ) == [(6, 60, date(2020, 1, 3), ["x", "it's"], datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC), 2)]
 
 
+def test_a_script_of_dbt_replaces_the_partitions_that_come_anew(
+    client: bigquery.Client, dataset: str
+) -> None:
+    """insert_overwrite: variables that are fields of SELECT AS STRUCT, and a MERGE on FALSE."""
+    client.query_and_wait(
+        f"CREATE TABLE {dataset}.r (id INT64, day DATE) PARTITION BY day;"
+        f"INSERT {dataset}.r VALUES (9, '2026-01-01'), (8, '2026-01-02')"
+    )
+    rows = run(
+        client,
+        dataset,
+        """
+        DECLARE days ARRAY<DATE>;
+        DECLARE n INT64;
+        CREATE OR REPLACE TABLE ds.new PARTITION BY day
+        OPTIONS (expiration_timestamp = TIMESTAMP_ADD(CURRENT_TIMESTAMP(), INTERVAL 12 HOUR))
+        AS (SELECT 1 AS id, DATE '2026-01-01' AS day);
+        SET (days) = (SELECT AS STRUCT ARRAY_AGG(DISTINCT DATE(day) IGNORE NULLS) FROM ds.new);
+        SET (n, days) = (SELECT AS STRUCT COUNT(*), ARRAY_CONCAT(days, days) FROM ds.new);
+        MERGE INTO ds.r AS old USING (SELECT * FROM ds.new) AS new ON FALSE
+        WHEN NOT MATCHED BY SOURCE AND DATE(old.day) IN UNNEST(days) THEN DELETE
+        WHEN NOT MATCHED THEN INSERT (`id`, `day`) VALUES (`id`, `day`);
+        DROP TABLE IF EXISTS ds.new;
+        SELECT id, n FROM ds.r ORDER BY id
+        """,
+    )
+
+    assert rows == [(1, 1), (8, 1)]
+    with pytest.raises(BadRequest, match="as many values"):
+        run(client, dataset, "DECLARE a, b INT64; SET (a, b) = (SELECT AS STRUCT 1)")
+
+
 def test_a_script_sees_what_it_did(client: bigquery.Client, dataset: str) -> None:
     """Changes and a SELECT after them; a column goes before a variable of its name."""
     job = client.query(
