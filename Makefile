@@ -136,15 +136,22 @@ bench-loader: java $(READY) ## measure the loader on this machine, beside Spark'
 	$(BIN)/python -m bench.loads
 
 # Versions that need nothing but the package registries: later ones of dbt fetch a parser elsewhere.
+# Spark's connector is for Spark 3.5; Maven fetches it.
 CLIENTS := .venv-clients
+CONNECTOR := com.google.cloud.spark:spark-3.5-bigquery:0.42.1
 $(CLIENTS)/.ready: Makefile pyproject.toml
 	@$(PYTHON) -m venv $(CLIENTS) && $(PYTHON) -m venv $(CLIENTS)/server
 	$(CLIENTS)/server/bin/python -m pip install --quiet -e '.[embedded]' grpcio pyarrow google-cloud-bigquery-storage
 	$(CLIENTS)/bin/python -m pip install --quiet pandas-gbq sqlalchemy-bigquery 'ibis-framework[bigquery]' \
 	  'sqlglot<30.1' 'dbt-core<1.11' 'dbt-bigquery<1.11' grpcio google-cloud-bigquery-storage
+	@if command -v java >/dev/null && command -v mvn >/dev/null && command -v openssl >/dev/null; then \
+	  $(PYTHON) -m venv $(CLIENTS)/spark \
+	  && $(CLIENTS)/spark/bin/python -m pip install --quiet 'pyspark==3.5.*' google-cloud-bigquery \
+	  && mvn -q dependency:copy -Dartifact=$(CONNECTOR) -DoutputDirectory=$(CLIENTS)/jars; \
+	else echo "Spark's connector is left out: it needs java, mvn and openssl"; fi
 	@touch $@
 
-clients: $(CLIENTS)/.ready ## other clients of the embedded BigQuery: pandas-gbq, SQLAlchemy, ibis, dbt, Go (slow)
+clients: $(CLIENTS)/.ready ## other clients of the embedded BigQuery: pandas-gbq, SQLAlchemy, ibis, dbt, Go, Spark (slow)
 	$(CLIENTS)/bin/python tests/clients/run.py
 
 MINUTES ?= 30

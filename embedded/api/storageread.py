@@ -208,9 +208,10 @@ def _source(
         raise invalid(f"Cannot read a table of type VIEW: {ref}")
     if day:
         raise unsupported("A read session of a partition (set row_restriction)")
-    if not condition:
+    if not condition and not table.wants_filter:
         return table.storage, table.fields
-    sql = f"SELECT * FROM `{project}.{dataset}.{name}` WHERE {condition}"  # noqa: S608 - checked there
+    where = condition or "TRUE"
+    sql = f"SELECT * FROM `{project}.{dataset}.{name}` WHERE {where}"  # noqa: S608 - checked there
     return f"({translate(cursor, sql, Context(project=project)).sql}) AS _", table.fields
 
 

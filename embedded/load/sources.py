@@ -92,7 +92,7 @@ def _expand(uri: str) -> Iterator[Source]:
         raise invalid(f"Invalid source URI {uri}: at most one wildcard is allowed")
     if uri.startswith("gs://"):
         yield from _objects(uri)
-    elif uri.startswith("file:///"):
+    elif uri.startswith("file:/") and not urlsplit(uri).netloc:  # Java writes file:/x for file:///x
         yield from _files(uri)
     else:
         raise unsupported(f"Source URI {uri} (neither gs:// nor file:///)")

@@ -1,6 +1,6 @@
 """Run the scripts of all clients against one embedded BigQuery; `make clients`.
 
-It exits 1 if a step failed.  A client that is not installed (Go) is told and left out.
+It exits 1 if a step failed.  A client that is not installed (Go, Spark) is told and left out.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 SERVER = Path(sys.prefix) / "server" / "bin" / "python"
+SPARK = Path(sys.prefix) / "spark" / "bin" / "python"
 SCRIPTS = ("with_pandas_gbq.py", "with_sqlalchemy.py", "with_ibis.py", "with_dbt.py")
-LIMIT_S = 600
+LIMIT_S = 1800
 
 
 def main() -> int:
@@ -32,6 +33,7 @@ def main() -> int:
             environ = {
                 **os.environ,
                 "BIGQUERY_EMULATOR_HOST": line.split("listens on ")[1].split(",")[0],
+                "SERVER_PYTHON": str(SERVER),
                 "STORAGE_GRPC": line.split("Storage Read API on ")[1].split(";")[0],
             }
             commands = [[sys.executable, "-W", "ignore", str(HERE / name)] for name in SCRIPTS]
@@ -40,6 +42,11 @@ def main() -> int:
                 codes.append(_code(["go", "run", "."], HERE / "go", environ))
             else:
                 print("Go client: left out, there is no go")
+            if SPARK.exists():
+                spark = [str(SPARK), "-W", "ignore", str(HERE / "with_spark.py")]
+                codes.append(_code(spark, HERE, environ))
+            else:
+                print("Spark's BigQuery connector: left out, it is not installed")
         finally:
             server.terminate()
             server.wait()
@@ -47,7 +54,11 @@ def main() -> int:
 
 
 def _code(command: list[str], directory: Path, environ: dict[str, str]) -> int:
-    done = subprocess.run(command, cwd=directory, env=environ, timeout=LIMIT_S, check=False)
+    try:
+        done = subprocess.run(command, cwd=directory, env=environ, timeout=LIMIT_S, check=False)
+    except subprocess.TimeoutExpired:
+        print(f"{' '.join(command)}: FAILED not done in {LIMIT_S} s", flush=True)
+        return 1
     return done.returncode
 
 

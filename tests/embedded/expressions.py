@@ -462,6 +462,8 @@ ANSWERS: list[tuple[str, object]] = [
     ("JSON_TYPE(JSON 'null')", "null"),
     ("JSON_TYPE(JSON '\"x\"')", "string"),
     ("JSON_VALUE(TO_JSON(STRUCT(1 AS a)), '$.a')", "1"),
+    ("(1 = 1) AND (1 = 2 OR (2 = 2))", True),
+    ("CASE (1 + 1) WHEN (2) THEN (3) ELSE (4) END", 3),
     # Comparisons, of NULL, of NaN, of STRUCTs.
     ("STRUCT(1, 2) = STRUCT(1, 2)", True),
     ("STRUCT(1, NULL) = STRUCT(1, 2)", None),

@@ -344,11 +344,12 @@ def test_gzip_is_known_by_content(client: bigquery.Client, table: str, bucket: B
 
 
 def test_local_files_load_too(client: bigquery.Client, table: str, tmp_path: Path) -> None:
-    """With `file:///` and a wildcard in the name."""
+    """With `file:///`, or `file:/` as Java writes it, and a wildcard in the name."""
     for number in (1, 2):
         (tmp_path / f"{number}.jsonl").write_bytes(ndjson({"date": DAYS[0], "n": number}))
     load(client, table, (tmp_path / "*.jsonl").as_uri().replace("%2A", "*"))
-    assert numbers(client, table, DAYS[0]) == [1, 2]
+    load(client, table, f"file:{tmp_path}/2.jsonl")
+    assert numbers(client, table, DAYS[0]) == [1, 2, 2]
     with pytest.raises(NotFound):
         load(client, table, (tmp_path / "3.jsonl").as_uri())
 

@@ -6,15 +6,14 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+import grpc
 import pytest
 from google.api_core.exceptions import InvalidArgument, NotFound
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import bigquery
+from google.cloud import bigquery_storage_v1 as storage
 
 from embedded import EmbeddedBigQuery
-
-grpc = pytest.importorskip("grpc")
-storage = pytest.importorskip("google.cloud.bigquery_storage_v1", reason="make clients installs it")
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,6 +110,22 @@ def test_an_empty_table_has_no_stream(reader: storage.BigQueryReadClient) -> Non
     table = TABLE.removesuffix("t") + "none"
     made = reader.create_read_session(parent="projects/proj", read_session=session(table))
     assert not made.streams
+
+
+def test_a_partition_filter_is_required_here_too(
+    client: bigquery.Client, reader: storage.BigQueryReadClient
+) -> None:
+    """Conditions in parentheses, as Spark's connector writes them, are filters."""
+    wants = "PARTITION BY d OPTIONS (require_partition_filter = TRUE)"
+    client.query_and_wait(f"CREATE TABLE ds.p {wants} AS SELECT 1 AS n, DATE '2026-01-02' AS d")
+    table = TABLE.removesuffix("t") + "p"
+
+    with pytest.raises(InvalidArgument, match="without a filter"):
+        reader.create_read_session(parent="projects/proj", read_session=session(table))
+    where = "(`d` = DATE '2026-01-02') AND (`d` IS NOT NULL) AND (`n` IN (1, 2))"
+    wanted = session(table, row_restriction=where)
+    made = reader.create_read_session(parent="projects/proj", read_session=wanted)
+    assert made.estimated_row_count == 1
 
 
 def test_what_cannot_be_read_is_refused(reader: storage.BigQueryReadClient) -> None:
