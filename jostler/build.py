@@ -18,8 +18,8 @@ def version() -> str:
 
 def commit() -> str:
     """Return the commit: the one set in the image, else the one that the build wrote down."""
-    if told := os.environ.get("JOSTLER_COMMIT", ""):
-        return told
+    if found := os.environ.get("JOSTLER_COMMIT", ""):
+        return found
     try:
         from jostler._version import commit_id  # noqa: PLC0415 - written by the build
     except ImportError:

@@ -10,6 +10,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from jostler.errors import ConfigError
 from loader.cli import extras
 from loader.cli.options import parse
 from loader.errors import LoaderError, UsageError
@@ -51,8 +52,14 @@ def _run(argv: Sequence[str] | None) -> int:
     if told := extras.missing(*extras.PACKAGES):
         print(f"jostler-load: {told}", file=sys.stderr)
         return SOME_FAILED
-    from loader.cli.command import command  # noqa: PLC0415 - see the module's invariant
+    from jostler.schema.native import find  # noqa: PLC0415 - see the module's invariant
+    from loader.cli.command import command  # noqa: PLC0415 - as above
 
+    try:
+        find(options.native)
+    except ConfigError as exc:
+        print(f"jostler-load: -{exc}", file=sys.stderr)
+        return WRONG_USE
     try:
         return command(options)
     except LoaderError as exc:

@@ -21,6 +21,7 @@ from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING
 
+from jostler.schema.native import find
 from loader.bigquery import tables
 from loader.bigquery.batches import Batches
 from loader.bigquery.ledger import Ledger
@@ -156,7 +157,9 @@ class Loader:
         if days:
             with session(self._options.master, self._spark_said) as spark:
                 for part in waves(days, most=WAVE_DAYS, share=1.0, most_bytes=WAVE_BYTES):
-                    comparer.compare(spark, Wave.of(part, self._fields(), self._run.staging))
+                    staging, native = self._run.staging, self._options.native
+                    wave = Wave.of(part, self._fields(), staging, native=native)
+                    comparer.compare(spark, wave)
         return comparer.finish()
 
     def _fields(self) -> dict[str, Fields]:
@@ -213,6 +216,8 @@ class Loader:
         spark = stack.enter_context(session(self._options.master, self._spark_said))
         self.stopping.cancel = spark.sparkContext.cancelAllJobs
         self.stopping.listen()
+        if why := find(self._options.native).why_not:
+            self._console.event("native.unused", "info", why=why, next="rows are judged in Python")
         return partial(self._verified, spark)
 
     def _spark_said(self, line: str) -> None:
@@ -255,7 +260,9 @@ class Loader:
         """Verify days together; if that fails, verify each alone to find the ones that fail."""
         from loader.spark import engine  # noqa: PLC0415 - pyspark, which a run with nothing to do needs not
 
-        wave = Wave.of(days, self._fields(), self._run.staging, self._job_of)
+        wave = Wave.of(
+            days, self._fields(), self._run.staging, self._job_of, native=self._options.native
+        )
         total = sum(day.size_bytes for day in days)
         try:
             counted = spark.sparkContext.accumulator(0)

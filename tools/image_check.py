@@ -1,11 +1,10 @@
-"""`make image-check`: builds both images without a registry or a Docker engine, and runs them.
+"""`make image-check`: build both images without a registry or a Docker engine, and run them.
 
-**Invariant:** what it makes lies in one temporary directory, which goes with it; nothing stays
-running or mounted, whatever happens.
+**Invariant:** all files are in one temporary directory, which is removed at the end; also after an
+error, no process keeps running and nothing stays mounted.
 
-The base is Debian by debootstrap (Python 3.13), for an image registry may not be at hand;
-so this proves the Dockerfile, not the bytes of the base that production pins.  It refuses to run
-unless root.
+The base image is Debian by debootstrap (Python 3.13), because there may be no image registry.  So
+this checks the Dockerfile, but not the base image that production pins.  It must run as root.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from tests.support.gcs import GcsServer, free_port  # noqa: E402 - after the pat
 FILES = 200
 WAIT_S = 60.0
 UID, GID = 10001, 10000
-# How this machine reaches its package registries; none of it stays in an image.
+# This machine's settings for package registries; none of them stays in an image.
 OF_THE_HOST = ("/etc/pip.conf", "/opt/wheels", "/etc/ssl/certs/ca-certificates.crt")
 NOT_IN_AGENT = (
     *("pip", "pip3", "gcc", "cc", "java", "make", "perl", "jostler-load", "spark-submit"),
@@ -71,7 +70,7 @@ def page(url: str) -> str:
 
 
 class Builder:
-    """Buildah with a store of its own below `home`."""
+    """Runs Buildah with its own store below `home`."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -115,7 +114,7 @@ class Builder:
 class Container:
     """A program of an image: process 1 of its PID namespace, not root, its root read-only.
 
-    By bubblewrap, for runc and crun want cgroups that a sandbox may not have.
+    It uses bubblewrap, because runc and crun need cgroups, which a sandbox may not have.
     """
 
     def __init__(
@@ -161,7 +160,7 @@ class Container:
 
 
 def spool(home: Path, experiment: str) -> Path:
-    """Write the files and the datatype's schema; all is the agent's."""
+    """Write files and the datatype's schema, owned by the agent's user."""
     made = Path(tempfile.mkdtemp(dir=home))
     day = made / experiment / "speed1" / time.strftime("%Y/%m/%d", time.gmtime())
     day.mkdir(parents=True)
@@ -180,7 +179,7 @@ def own(root: Path) -> None:
 
 
 def agent_runs(home: Path, root: Path, config: dict[str, Any], bucket: str, **env: str) -> None:
-    """Run the files through the agent; end it by SIGTERM; check what it stored."""
+    """Run the agent on the files, end it with SIGTERM, and check what it stored."""
     files, store = spool(home, "demo"), home / "bucket"
     port = free_port()
     box = Container(
@@ -229,7 +228,7 @@ def agent(home: Path, builder: Builder) -> None:
 
 
 def told(root: Path, config: dict[str, Any], name: str) -> None:
-    """Check labels and the list of parts against what is there."""
+    """Check the image's labels and its list of parts (SBOM) against its content."""
     labels = config["Labels"]
     wanted = ("title", "description", "licenses", "version", "revision", "created", "source")
     missing = [w for w in (*wanted, "documentation", "base.name", "base.digest")
@@ -242,7 +241,7 @@ def told(root: Path, config: dict[str, Any], name: str) -> None:
 
 
 def loader(home: Path, builder: Builder) -> None:
-    """Load what the agent stored with Spark local[*] into an embedded BigQuery."""
+    """Load what the agent stored into an embedded BigQuery, with Spark local[*]."""
     from embedded import EmbeddedBigQuery  # noqa: PLC0415 - only here
 
     root, config = builder.unpack("loader")

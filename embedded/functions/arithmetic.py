@@ -1,9 +1,9 @@
-"""Numbers by GoogleSQL's rules, as DuckDB macros.
+"""Numeric functions by GoogleSQL's rules, as DuckDB macros.
 
-**Invariant:** where BigQuery gives an error (the logarithm of 0, a FLOAT64 that overflows) there is
-one, and never an infinity or a NaN that no argument was ("Mathematical functions").
+**Invariant:** where BigQuery raises an error (logarithm of 0, overflow of FLOAT64), the macro does.
+The result is an infinity or NaN only if an argument is ("Mathematical functions").
 
-It refuses NUMERIC where the exact result is not known to be BigQuery's.
+NUMERIC arguments whose exact result may differ from BigQuery's are errors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _is_decimal(name: str) -> str:
 
 
 def _checked(name: str, wrong: str, value: str) -> str:
-    """One argument x: `wrong` is the condition under which BigQuery gives an error."""
+    """Return a macro of one argument x; under the condition `wrong` it raises an error."""
     said = f"'Floating point error in function: {name.upper()}(' || CAST(x AS VARCHAR) || ')'"
     return (
         f"CASE WHEN {_is_decimal('x')} THEN {_no(f'{name.upper()} of NUMERIC')} "
@@ -39,7 +39,7 @@ def _checked(name: str, wrong: str, value: str) -> str:
 
 
 def _overflow(sign: str) -> str:
-    """FLOAT64 arithmetic that leaves the range, where both operands are in it."""
+    """Return the condition of an overflow of FLOAT64: a result out of range, operands in range."""
     value = f"(CAST(a AS DOUBLE) {sign} CAST(b AS DOUBLE))"
     said = f"'double overflow: ' || CAST(a AS VARCHAR) || ' {sign} ' || CAST(b AS VARCHAR)"
     finite = "NOT isinf(CAST(a AS DOUBLE)) AND NOT isinf(CAST(b AS DOUBLE))"
@@ -47,7 +47,7 @@ def _overflow(sign: str) -> str:
 
 
 def _perhaps(sign: str) -> str:
-    """The same where the type is known to DuckDB alone; a text of an infinity begins with inf."""
+    """Return the condition if only DuckDB knows the type; an infinity's text begins with inf."""
     text = "CAST({0} AS VARCHAR) IN ('inf', '-inf')"
     said = f"'double overflow: ' || CAST(a AS VARCHAR) || ' {sign} ' || CAST(b AS VARCHAR)"
     exact = f"{_is_decimal('a')} AND {_is_decimal('b')}"
@@ -113,7 +113,7 @@ BODIES: dict[str, tuple[str, str]] = {
         (
             "CASE WHEN b < 0 THEN error('Bitwise left shift by negative amount') WHEN b >= 64 "
             "THEN 0 WHEN a IS NOT NULL AND b IS NOT NULL THEN CAST(CASE WHEN b = 0 THEN a ELSE "
-            # the bits that stay, moved, then read as a signed number
+            # shift the remaining bits, then read them as a signed number
             "(((CAST(a AS HUGEINT) & ((1::HUGEINT << (64 - CAST(b AS INTEGER))) - 1)) "
             "* (1::HUGEINT << CAST(b AS INTEGER)) + 9223372036854775808::HUGEINT) "
             "% 18446744073709551616::HUGEINT) - 9223372036854775808::HUGEINT END AS BIGINT) END"
@@ -140,7 +140,7 @@ BODIES: dict[str, tuple[str, str]] = {
 
 
 def arithmetic(name: str) -> Callable[[exp.Expr], exp.Expr]:
-    """Return the rule of an operator: checked for overflow if its result may be FLOAT64."""
+    """Return the rule of an operator: it checks overflow if the result may be FLOAT64."""
 
     def rule(node: exp.Expr) -> exp.Expr:
         kinds = may_be(node)
@@ -159,7 +159,7 @@ def arithmetic(name: str) -> Callable[[exp.Expr], exp.Expr]:
 
 
 def _log(node: exp.Expr) -> exp.Expr:
-    """LOG(x), LOG(x, base) and LOG10(x), which SQLGlot reads as a logarithm with the base first."""
+    """Rewrite LOG(x), LOG(x, base) and LOG10(x); SQLGlot parses them all as Log, base first."""
     if node.args.get("expression") is None:
         return call("bq_ln", node.this)
     base = node.this

@@ -1,11 +1,11 @@
-"""Comparisons, orders and extremes of values that may be NaN, and equality of STRUCTs.
+"""Comparison and order of values that may be NaN, their MIN and MAX, and equality of STRUCTs.
 
 **Invariant:** NaN equals nothing, is neither smaller nor greater than anything, comes after NULL
 and before -inf in an order, and is the MIN of what it is among ("Operators", "ORDER BY").
-In DuckDB it equals itself and is the greatest value.
+In DuckDB, NaN equals itself and is the greatest value.
 
-It refuses equality of STRUCTs that are not written as such, whose NULLs DuckDB takes for equal, and
-an order after DISTINCT by what is no output.
+These are errors: equality of STRUCTs that are not constructors, because DuckDB treats their NULLs
+as equal, and ORDER BY after DISTINCT by an expression that is not an output.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BODIES: dict[str, tuple[str, str]] = {
         "CASE WHEN v IS NULL THEN CASE WHEN l THEN 3 ELSE 0 END WHEN bq_nan(v) THEN 1 ELSE 2 END",
     ),
 }
-# A comparison is wrong only if the NaN is on the side that DuckDB takes for the greater one.
+# DuckDB's result is wrong only if the NaN is on the side that must be greater for TRUE.
 GREATER: dict[type[exp.Expr], str] = {
     exp.LT: "expression",
     exp.LTE: "expression",
@@ -41,7 +41,7 @@ GREATER: dict[type[exp.Expr], str] = {
 
 
 def equal(node: exp.Expr) -> exp.Expr:
-    """Compare for equality: of two STRUCTs field by field, of two FLOAT64 without NaN."""
+    """Rewrite =: STRUCTs are compared field by field, and NaN equals nothing."""
     if isinstance(node.parent, exp.Update):  # SET x = …
         return node
     left, right = node.this, node.expression
@@ -58,7 +58,7 @@ def equal(node: exp.Expr) -> exp.Expr:
 
 
 def _fields(node: exp.Expr) -> list[exp.Expr] | None:
-    """Return the fields of a STRUCT that is written out, else None."""
+    """Return the fields of a STRUCT constructor; None for another expression."""
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Struct | exp.Tuple):
@@ -82,7 +82,7 @@ def _all_equal(left: list[exp.Expr], right: list[exp.Expr]) -> exp.Expr:
 
 
 def unequal(node: exp.Expr) -> exp.Expr:
-    """Order two values: false where a NaN is, NULL where a NULL is."""
+    """Rewrite <, <=, > and >=: FALSE if an operand is NaN, NULL if one is NULL."""
     side = node.args[GREATER[type(node)]]
     if not is_float(side):
         return node
@@ -93,7 +93,7 @@ def unequal(node: exp.Expr) -> exp.Expr:
 
 
 def between(node: exp.Expr) -> exp.Expr:
-    """A bound that is NaN lets nothing through."""
+    """Rewrite BETWEEN: FALSE if a bound is NaN."""
     high = node.args["high"]
     if not is_float(high):
         return node
@@ -101,7 +101,7 @@ def between(node: exp.Expr) -> exp.Expr:
 
 
 def within(node: exp.Expr) -> exp.Expr:
-    """IN: a NaN is in no list; STRUCTs are compared field by field."""
+    """Rewrite IN: NaN is in no list, and STRUCTs are compared field by field."""
     value = node.this
     fields = _fields(value)
     if fields is not None and node.expressions:
@@ -121,7 +121,7 @@ def within(node: exp.Expr) -> exp.Expr:
 
 
 def nullif(node: exp.Expr) -> exp.Expr:
-    """NULLIF by GoogleSQL's equality."""
+    """Rewrite NULLIF with GoogleSQL's equality."""
     left, right = node.this, node.expression
     if not (is_float(left) and is_float(right)):
         return node
@@ -129,7 +129,7 @@ def nullif(node: exp.Expr) -> exp.Expr:
 
 
 def case(node: exp.Expr) -> exp.Expr:
-    """`CASE x WHEN y` by GoogleSQL's equality."""
+    """Rewrite `CASE x WHEN y` with GoogleSQL's equality."""
     value = node.this
     branches = node.args["ifs"]
     if not value or not is_float(value) or not any(is_float(each.this) for each in branches):
@@ -142,7 +142,7 @@ def case(node: exp.Expr) -> exp.Expr:
 
 
 def least(node: exp.Expr) -> exp.Expr:
-    """LEAST of a NaN is NaN; GREATEST is so in DuckDB already."""
+    """Rewrite LEAST: NaN if an argument is NaN; DuckDB's GREATEST needs no rewriting."""
     items = [node.this, *node.expressions]
     if not any(is_float(item) for item in items):
         return node
@@ -155,7 +155,7 @@ def least(node: exp.Expr) -> exp.Expr:
 
 
 def smallest(node: exp.Expr) -> exp.Expr:
-    """MIN over a NaN is NaN; MAX is so in DuckDB already."""
+    """Rewrite MIN: NaN if a value is NaN; DuckDB's MAX needs no rewriting."""
     over = node.parent if isinstance(node.parent, exp.Window) else None
     if over is not None or not is_float(node.this):
         return node
@@ -163,7 +163,7 @@ def smallest(node: exp.Expr) -> exp.Expr:
 
 
 def window(node: exp.Expr) -> exp.Expr:
-    """MIN(x) OVER (…), which is rewritten as a whole."""
+    """Rewrite MIN(x) OVER (…) as a whole."""
     if not isinstance(node.this, exp.Min) or not is_float(node.this.this):
         return node
     test = node.copy()
@@ -172,7 +172,7 @@ def window(node: exp.Expr) -> exp.Expr:
 
 
 def _smallest(node: exp.Expr, test: exp.Expr) -> exp.Expr:
-    """Take the MAX where there is a NaN: that is the NaN, in DuckDB."""
+    """Return MAX if there is a NaN, which is DuckDB's greatest value; else MIN."""
     greatest = node.copy()
     if isinstance(greatest, exp.Window):
         greatest.set("this", exp.Max(this=greatest.this.this.copy()))
@@ -185,7 +185,7 @@ def _smallest(node: exp.Expr, test: exp.Expr) -> exp.Expr:
 
 
 def order(node: exp.Expr) -> exp.Expr:
-    """ORDER BY x: by whether it is NULL, NaN or a number, then by x."""
+    """Rewrite ORDER BY x: first by NULL, NaN or number, then by x."""
     keys: list[exp.Expr] = []
     for item in node.expressions:
         value = _value(item)
@@ -203,14 +203,14 @@ def order(node: exp.Expr) -> exp.Expr:
 
 
 def _nulls_last(item: exp.Ordered) -> bool:
-    """Say whether NULL is greater than all values, in the order of the keys."""
+    """Say whether NULL comes after all values in the order of the keys."""
     descending = bool(item.args.get("desc"))
     first = bool(item.args.get("nulls_first"))
     return descending == first
 
 
 def _value(item: exp.Expr) -> exp.Expr | None:
-    """Return what is ordered by, if it may be FLOAT64; the output that a name or number means."""
+    """Return the expression to order by if it may be FLOAT64; a name or number means an output."""
     value: exp.Expr = item.this
     found = item.parent.parent if item.parent is not None else None
     if isinstance(found, exp.Select) and (
@@ -222,19 +222,19 @@ def _value(item: exp.Expr) -> exp.Expr | None:
     if isinstance(value, exp.Literal) or (kinds is not None and "FLOAT64" not in kinds):
         return None
     if found is not None and _orders_outputs(found):
-        return None  # `outputs` does it
+        return None  # `outputs` rewrites it
     return value
 
 
 def _orders_outputs(query: exp.Expr) -> bool:
-    """Say whether DuckDB orders a query by nothing but its outputs."""
+    """Say whether DuckDB can order a query only by its outputs."""
     return isinstance(query, exp.SetOperation | exp.Subquery) or bool(
         isinstance(query, exp.Select) and query.args.get("distinct")
     )
 
 
 def outputs(node: exp.Expr) -> exp.Expr:
-    """ORDER BY after DISTINCT and after set operations: of a subquery, by keys of its outputs."""
+    """Rewrite ORDER BY after DISTINCT or a set operation: order a subquery by keys of outputs."""
     found = node.args.get("order")
     if found is None or not _orders_outputs(node):
         return node
@@ -261,7 +261,7 @@ def outputs(node: exp.Expr) -> exp.Expr:
 
 
 def _from_outside(value: exp.Expr, items: list[exp.Expr]) -> exp.Expr:
-    """Return what stands for an expression over a query's outputs outside of the query."""
+    """Return an expression over a query's outputs, as it must be written outside of the query."""
     if isinstance(value, exp.Literal) and value.is_int:
         return exp.PositionalColumn(this=value.copy())
     before_star = list(itertools.takewhile(lambda item: not item.is_star, items))

@@ -1,8 +1,8 @@
-"""Functions that are written in Python or put together of several of DuckDB's.
+"""Rewrite functions as calls of several DuckDB functions, or of functions written in Python.
 
-**Invariant:** as for `rewrites`: each rule gives what the function reference says.
+**Invariant:** the result is as GoogleSQL's function reference says.
 
-It refuses forms that no faithful rewriting is known for.
+A form of a function without an equivalent expression is an error.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ BODIES: dict[str, tuple[str, str]] = {
 
 
 def net(node: exp.Expr) -> exp.Expr:
-    """NET.…, in Python."""
+    """Rewrite a NET function as a call of the function in Python (`nets`)."""
     inner = node.this
     name = str(inner.this).upper() if isinstance(inner, exp.Anonymous) else ""
     if isinstance(inner, exp.Host):
@@ -105,7 +105,7 @@ def net(node: exp.Expr) -> exp.Expr:
 
 
 def anonymous(node: exp.Expr) -> exp.Expr:
-    """A function that SQLGlot has no class for."""
+    """Rewrite a function for which SQLGlot has no class."""
     name = str(node.this).upper()
     if isinstance(node.parent, exp.Dot):  # HLL_COUNT
         return duck(_HLL[name], x=node.expressions[0])
@@ -115,7 +115,7 @@ def anonymous(node: exp.Expr) -> exp.Expr:
 
 
 def dot(node: exp.Expr) -> exp.Expr:
-    """HLL_COUNT.f(x): the function has been rewritten; a path stays."""
+    """Replace HLL_COUNT.f(x) by f(x), which is already rewritten; do not change a path."""
     if isinstance(node.this, exp.Identifier) and node.this.name.upper() == "HLL_COUNT":
         after: exp.Expr = node.expression
         return exp.Paren(this=after.copy())
@@ -123,7 +123,7 @@ def dot(node: exp.Expr) -> exp.Expr:
 
 
 def formatted(node: exp.Expr) -> exp.Expr:
-    """FORMAT: the arguments go as JSON beside the names of their types."""
+    """Rewrite FORMAT as a call in Python; its arguments are passed as JSON with their types."""
     kinds = exp.Array(expressions=[duck("typeof(:x)", x=arg) for arg in node.expressions])
     texts = exp.Array(
         expressions=[duck("CAST(to_json(:x) AS VARCHAR)", x=arg) for arg in node.expressions]
@@ -136,7 +136,7 @@ def formatted(node: exp.Expr) -> exp.Expr:
 
 
 def to_json(node: exp.Expr) -> exp.Expr:
-    """TO_JSON_STRING and TO_JSON."""
+    """Rewrite TO_JSON_STRING and TO_JSON."""
     pretty = node.args.get("options") or exp.false()
     text = call("bq_to_json_string", node.this, pretty)
     if not node.args.get("to_json"):
@@ -145,7 +145,7 @@ def to_json(node: exp.Expr) -> exp.Expr:
 
 
 def joined(node: exp.Expr) -> exp.Expr:
-    """STRING_AGG with LIMIT, which DuckDB has not."""
+    """Rewrite STRING_AGG with LIMIT, which DuckDB does not have."""
     inner = node.this
     if not isinstance(inner, exp.Limit):
         return node
@@ -160,14 +160,14 @@ def joined(node: exp.Expr) -> exp.Expr:
 
 
 def _ranked(node: exp.Expr) -> exp.Expr:
-    """Return the expression that ORDER BY and DISTINCT stand around."""
+    """Return the aggregated expression without ORDER BY and DISTINCT."""
     while isinstance(node, exp.Order | exp.Limit):
         node = node.this
     return node.expressions[0] if isinstance(node, exp.Distinct) else node
 
 
 def concatenated(node: exp.Expr) -> exp.Expr:
-    """ARRAY_CONCAT_AGG."""
+    """Rewrite ARRAY_CONCAT_AGG."""
     inner = node.this
     limit = inner.expression if isinstance(inner, exp.Limit) else None
     rows = exp.ArrayAgg(this=(inner.this if limit is not None else inner).copy())
@@ -179,7 +179,7 @@ def concatenated(node: exp.Expr) -> exp.Expr:
 
 
 def most_frequent(node: exp.Expr) -> exp.Expr:
-    """APPROX_TOP_COUNT: exact counts, the greatest first."""
+    """Rewrite APPROX_TOP_COUNT with exact counts, the greatest first."""
     return duck(
         "list_transform(list_slice(list_reverse_sort(list_transform(map_entries(CASE WHEN "
         "count(*) > count(:x) THEN error('APPROX_TOP_COUNT of NULL is not supported by the "
@@ -191,7 +191,7 @@ def most_frequent(node: exp.Expr) -> exp.Expr:
 
 
 def generated(node: exp.Expr) -> exp.Expr:
-    """GENERATE_ARRAY with a step of 0 is an error."""
+    """Rewrite GENERATE_ARRAY, in which a step of 0 is an error."""
     step = node.args.get("step")
     bare = step.this if isinstance(step, exp.Neg) else step
     while isinstance(bare, exp.Cast):
@@ -218,7 +218,7 @@ def _safe(sign: str) -> Rule:
 
 
 def _text(node: exp.Expr) -> exp.Expr:
-    """STRING of a JSON, or of a date or an instant in UTC."""
+    """Rewrite STRING of a JSON value, or of a date or timestamp in UTC."""
     kinds = may_be(node.this)
     zone = node.args.get("zone")
     if zone is not None and zone.name != "UTC":

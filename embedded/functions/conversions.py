@@ -1,9 +1,9 @@
-"""Texts into values and back by GoogleSQL's rules, as DuckDB macros.
+"""Convert texts to values and back by GoogleSQL's rules, as DuckDB macros.
 
-**Invariant:** a text becomes a value only if it is in the form that "Conversion functions: CAST"
-gives; DuckDB's own CAST also takes `1_000`, `epoch`, a time after a date, and spaces.
+**Invariant:** a text is converted only if it has the form of "Conversion functions: CAST".
+DuckDB's CAST also accepts `1_000`, `epoch`, a time after a date, and spaces.
 
-It refuses other texts in BigQuery's words; the macros with `safe` in their names give NULL.
+For other texts a macro raises BigQuery's error; one with `safe` in its name returns NULL.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HEX = r"[+-]?0[xX][0-9a-fA-F]+"
 
 
 def by_type(branches: dict[str, str], otherwise: str) -> str:
-    """Return the CASE over the type of x; DuckDB folds it, so that one branch is left."""
+    """Return a CASE over the type of x, of which DuckDB's optimizer keeps one branch."""
     whens = " ".join(f"WHEN '{kind}' THEN {value}" for kind, value in branches.items())
     return f"CASE typeof(x) {whens} ELSE {otherwise} END"
 
@@ -30,9 +30,9 @@ def _full(pattern: str, text: str = TEXT) -> str:
 
 
 def _whole() -> str:
-    """A text of an INT64: decimal, or hexadecimal; white space around it does not count."""
+    """Return the conversion of a text to INT64: decimal or hexadecimal, white space around it."""
     digits = f"regexp_replace({_BARE}, '^[+]', '')"
-    # `-0x1F`: DuckDB reads no sign before 0x.
+    # DuckDB does not accept a sign before 0x, as in `-0x1F`.
     unsigned = f"TRY_CAST(regexp_replace({_BARE}, '^[+-]', '') AS HUGEINT)"
     minus = f"CASE WHEN starts_with({_BARE}, '-') THEN -1 ELSE 1 END"
     return (
@@ -74,7 +74,7 @@ def _clock() -> str:
 
 
 def _pair(name: str, kind: str, text: str, said: str, **more: str) -> dict[str, str]:
-    """Return the macro that fails and the one that gives NULL; `more` is by DuckDB type."""
+    """Return two macros: one raises an error, one returns NULL; `more` has cases by DuckDB type."""
     said = f"error({said})"
     strict = f"CASE WHEN x IS NULL OR {text} IS NOT NULL THEN {text} ELSE {said} END"
     return {
@@ -97,7 +97,8 @@ def _invalid(what: str) -> str:
     return f"'Invalid {what}: ''' || {TEXT} || ''''"
 
 
-_ROUNDED = f"round(TRY_CAST({TEXT} AS DOUBLE))"  # half away from zero; DuckDB's CAST: to even
+# round() rounds halves away from zero, as BigQuery does; DuckDB's CAST rounds them to even.
+_ROUNDED = f"round(TRY_CAST({TEXT} AS DOUBLE))"
 _DECIMAL_9 = "DECIMAL(38,9)"
 _WHOLE_9 = f"{{0}}(round(TRY_CAST({TEXT} AS {_DECIMAL_9}), 0) AS BIGINT)"
 

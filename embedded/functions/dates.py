@@ -1,9 +1,9 @@
-"""Dates and times, which DuckDB counts, cuts, reads and writes otherwise than BigQuery.
+"""Rewrite date and time functions, which differ between BigQuery and DuckDB.
 
-**Invariant:** weeks begin on Sunday, TIMESTAMP_DIFF counts whole units, DATE_DIFF counts borders, a
-value keeps its type ("Date functions", "Timestamp functions").
+**Invariant:** weeks begin on Sunday, TIMESTAMP_DIFF counts whole units, DATE_DIFF counts
+boundaries, and a value keeps its type ("Date functions", "Timestamp functions").
 
-It refuses parts and formats that are not known to mean the same.
+Date parts and formats without an equivalent are errors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FORMAT_CODES = frozenset("YmdHMSjybBaAIp%")
 
 
 def _timestamp_diff(node: exp.Expr) -> exp.Expr:
-    """Count whole units (DuckDB's date_sub), where DATE_DIFF counts boundaries (date_diff)."""
+    """Count whole units, as DuckDB's date_sub does; its date_diff counts boundaries."""
     unit = _unit(node, WHOLE_UNITS)
     return call("date_sub", exp.Literal.string(unit), node.args["expression"], node.this)
 
@@ -77,7 +77,7 @@ def _trunc(kind: str) -> Callable[[exp.Expr], exp.Expr]:
 
 
 def _trunc_in_zone(node: exp.Expr, unit: str) -> exp.Expr:
-    """Cut an instant where the day begins in a zone."""
+    """Truncate a timestamp to a unit in a time zone."""
     if unit in WHOLE_UNITS - {"DAY"}:
         raise unsupported(f"{node.key.upper()} by {unit} in a time zone")
     if unit in {"WEEK", "WEEK(SUNDAY)"}:
@@ -89,7 +89,7 @@ def _trunc_in_zone(node: exp.Expr, unit: str) -> exp.Expr:
 
 
 def _extract(node: exp.Expr) -> exp.Expr:
-    """Take a part: weeks and days of the week by GoogleSQL's count, fractions alone."""
+    """Rewrite EXTRACT: weeks and weekdays in GoogleSQL's numbering, sub-second parts alone."""
     part = node.this.sql("bigquery").upper()
     value = node.args["expression"]
     if part in PLAIN_PARTS:
@@ -119,7 +119,7 @@ def _part(part: str, value: exp.Expr) -> exp.Expr:
 
 
 def _wrapped(sql: str) -> Callable[[exp.Expr], exp.Expr]:
-    """Put the translation of a node into a DuckDB expression, as `:x`."""
+    """Return a DuckDB expression in which `:x` is the translation of a node."""
 
     def rule(node: exp.Expr) -> exp.Expr:
         inner = node.copy()
@@ -129,7 +129,7 @@ def _wrapped(sql: str) -> Callable[[exp.Expr], exp.Expr]:
 
 
 def _codes(node: exp.Expr) -> set[str]:
-    """Return the elements of a format, by their letters."""
+    """Return the letters of a format's elements."""
     text = node.args.get("format")
     if not isinstance(text, exp.Literal):
         raise unsupported("A format that is no literal")
@@ -137,7 +137,7 @@ def _codes(node: exp.Expr) -> set[str]:
 
 
 def _format(node: exp.Expr) -> exp.Expr:
-    """Format in UTC, or in the zone that is given."""
+    """Rewrite FORMAT_… in UTC or in the given time zone."""
     codes = _codes(node)
     zone = node.args.get("zone")
     value = node.this
@@ -159,7 +159,7 @@ def _on_a_day(value: exp.Expr) -> exp.Expr:
 
 
 def _parse(kind: str) -> Callable[[exp.Expr], exp.Expr]:
-    """Parse a text whose format names a whole date; BigQuery's defaults are other than DuckDB's."""
+    """Rewrite PARSE_… if the format has a whole date; the defaults of parts differ in DuckDB."""
 
     def rule(node: exp.Expr) -> exp.Expr:
         codes = _codes(node)
@@ -193,7 +193,7 @@ LAST_DAYS = frozenset(_LAST_DAY)
 
 
 def _time(node: exp.Expr) -> exp.Expr:
-    """The clock of an instant or a date with time, or a TIME as it is."""
+    """Rewrite TIME(x): the time of day of a TIMESTAMP or DATETIME; a TIME does not change."""
     kinds = may_be(node.this)
     if kinds == frozenset({"TIME"}):
         bare: exp.Expr = node.this
@@ -245,7 +245,7 @@ def _last_day(node: exp.Expr) -> exp.Expr:
 
 
 def _current(kind: str) -> Callable[[exp.Expr], exp.Expr]:
-    """Tell the time in UTC, or in the zone that is given."""
+    """Rewrite CURRENT_… in UTC or in the given time zone."""
 
     def rule(node: exp.Expr) -> exp.Expr:
         now: exp.Expr = exp.CurrentTimestamp()

@@ -1,8 +1,6 @@
-"""Pieces of DuckDB's SQL for the trees that are rewritten.
+"""Build expressions of DuckDB's SQL for rewritten trees.
 
-**Invariant:** a piece is written as it stands; no rule of GoogleSQL is in here.
-
-It refuses nothing.
+**Invariant:** expressions are used as given; no rule of GoogleSQL is applied here.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ def call(name: str, *args: exp.Expr) -> exp.Anonymous:
 
 
 def duck(sql: str, **parts: exp.Expr) -> exp.Expr:
-    """Parse a DuckDB expression in which `:name` stands for a part."""
+    """Parse a DuckDB expression and replace each `:name` in it by the part of that name."""
     tree = sqlglot.parse_one(sql, read="duckdb")
     for node in list(tree.find_all(exp.Placeholder)):
         node.replace(parts[str(node.this)].copy())

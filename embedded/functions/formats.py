@@ -1,9 +1,9 @@
 """FORMAT: printf for GoogleSQL ("FORMAT", "Format specifiers").
 
-**Invariant:** a specifier takes the types that the reference gives it, and NULL makes NULL except
-under %t and %T.
+**Invariant:** a specifier accepts the types that the reference allows.  A NULL argument makes the
+result NULL, except with %t and %T.
 
-It refuses %p and %P of JSON, and flags that it does not know, by name.
+%p and %P (JSON), and unknown flags, are errors.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _REALS = frozenset("fFeEgG")
 
 
 class _Null(Exception):  # noqa: N818 - it is an answer
-    """An argument was NULL."""
+    """An argument is NULL, so the result is NULL."""
 
 
 def formatted(pattern: str | None, kinds: list[str], texts: list[str | None]) -> str | None:
-    """Return the text that FORMAT gives.
+    """Return the result of FORMAT.
 
     Raises:
-        ValueError: the pattern and the arguments do not fit each other.
+        ValueError: the arguments do not match the pattern.
     """
     if pattern is None:
         return None
@@ -128,7 +128,7 @@ def _filled(prefix: str, body: str, flags: str, width: int | None) -> str:
 
 
 def _shown(kind: Type, value: object, *, exact: bool) -> str:
-    """%t is what CAST to STRING gives, %T a constant of the type."""
+    """Format a value by %t, as CAST to STRING does, or by %T, as a literal of the type."""
     if value is None:
         return "NULL"
     if kind.kind == "ARRAY":
@@ -159,7 +159,7 @@ def _plain(kind: str, text: str) -> str:
 
 
 def _fraction(text: str) -> str:
-    """Write a fraction of a second in groups of three digits, as CAST does."""
+    """Return a fraction of a second in groups of three digits, as CAST writes it."""
     found = re.fullmatch(r"(.*\d\d)\.(\d+)(\+00)?", text)
     if found is None:
         return text

@@ -1,11 +1,10 @@
-"""Which GoogleSQL types an expression may have, told from the parsed statement alone.
+"""Infer the GoogleSQL types that an expression may have, from the parsed statement.
 
-**Invariant:** the types that `may_be` names contain the one that BigQuery would give; where that is
-not known it says so, and the caller must not conclude anything.
+**Invariant:** the types that `may_be` returns include the one that BigQuery would infer; None means
+that nothing is known.
 
-It refuses nothing: `signatures` does, by what is known here.  A column's type is looked up by the
-last part of its name among all columns, aliases and STRUCT fields of the statement, which gives
-several types where a name is used twice, and never a wrong one alone.
+A column's type is looked up by the last part of its name among all columns, aliases and STRUCT
+fields of the statement.  If several have the name, all their types are possible.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ if TYPE_CHECKING:
 
     from embedded.model.fields import Field
 
-Kinds = frozenset[str] | None  # None: not known; empty: an untyped NULL
+Kinds = frozenset[str] | None  # None: unknown; empty: an untyped NULL
 NULL: frozenset[str] = frozenset()
 META = "kinds"
-ROUNDS = 8  # aliases that are defined by each other; two rounds do for the rest
+ROUNDS = 8  # enough for aliases defined by other aliases; without them two rounds are enough
 _NAMES = {old: new for new, old in SPELLINGS.items() if new not in {"DECIMAL", "BIGDECIMAL"}}
 _TYPES = {
     "TEXT": "STRING", "VARCHAR": "STRING", "BIGINT": "INT64", "INT": "INT64", "DOUBLE": "FLOAT64",
@@ -33,7 +32,7 @@ _TYPES = {
     "TIME": "TIME", "JSON": "JSON", "VARBINARY": "BYTES", "BINARY": "BYTES", "STRUCT": "STRUCT",
     "INTERVAL": "INTERVAL",
 }  # fmt: skip
-# The type that a function has whatever it is given, by the names of SQLGlot's classes.
+# The type of functions that does not depend on the arguments, by SQLGlot's class.
 _GIVEN = {
     "BOOL": """And Or Not EQ NEQ GT GTE LT LTE Is In Between Like Exists NullSafeEQ NullSafeNEQ
         Boolean LogicalOr LogicalAnd IsNan IsInf RegexpLike StartsWith EndsWith JSONBool""",
@@ -65,7 +64,7 @@ _GIVEN = {
     "ARRAY<INT64>": "ToCodePoints",
 }
 GIVEN = {name: frozenset({kind}) for kind, names in _GIVEN.items() for name in names.split()}
-# The type of the (first) argument.
+# Functions that have the type of their first argument.
 _SAME = """
 Paren Neg Min Max AnyValue Sum Abs Sign Nullif Lag Lead FirstValue LastValue NthValue
 IgnoreNulls HavingMax PercentileDisc ArgMax ArgMin Window Order Ordered Distinct Alias Lower
@@ -74,7 +73,7 @@ GroupConcat Limit JSONExtract ArrayReverse ArrayConcat Mod IntDiv Where SafeNega
 ArrayConcatAgg Filter
 """
 SAME = frozenset(_SAME.split())
-NUMBERS = ("INT64", "NUMERIC", "BIGNUMERIC", "FLOAT64")  # each coerces to those after it
+NUMBERS = ("INT64", "NUMERIC", "BIGNUMERIC", "FLOAT64")  # each type is coerced to the ones after it
 ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.SafeAdd, exp.SafeSubtract, exp.SafeMultiply)
 
 
@@ -84,7 +83,7 @@ def may_be(node: exp.Expr | None) -> Kinds:
 
 
 def is_float(node: exp.Expr | None) -> bool:
-    """Say whether an expression may be a FLOAT64, and so a NaN; a literal is none."""
+    """Say whether an expression may be FLOAT64 and so NaN; a literal is never NaN."""
     while isinstance(node, exp.Paren | exp.Neg):
         node = node.this
     if isinstance(node, exp.Literal):
@@ -94,11 +93,11 @@ def is_float(node: exp.Expr | None) -> bool:
 
 
 def annotate(tree: exp.Expr, columns: Iterable[Field]) -> None:
-    """Write its types upon each expression of a statement.
+    """Store the possible types in the metadata of each expression of a statement.
 
     Args:
-        tree: the statement, before it is rewritten.
-        columns: the columns of all tables in it.
+        tree: the statement, before `rewritten`.
+        columns: the columns of all its tables.
     """
     kinds = _Kinds(tree, columns)
     nodes = list(tree.walk())
@@ -116,7 +115,7 @@ def annotate(tree: exp.Expr, columns: Iterable[Field]) -> None:
 
 
 def kind_of(data_type: exp.Expr) -> str:
-    """Return the GoogleSQL name of a parsed type, "" for one that has none."""
+    """Return the GoogleSQL name of a parsed type; "" if it has none."""
     if not isinstance(data_type, exp.DataType):
         return ""
     name = str(getattr(data_type.this, "value", data_type.this))
@@ -127,7 +126,7 @@ def kind_of(data_type: exp.Expr) -> str:
 
 
 def common(kinds: Iterable[Kinds]) -> Kinds:
-    """Return the type that values of these types have in common (their supertype)."""
+    """Return the common supertype of some types ("Conversion rules: supertypes")."""
     every: set[str] = set()
     for each in kinds:
         if each is None:
@@ -140,7 +139,7 @@ def common(kinds: Iterable[Kinds]) -> Kinds:
 
 
 class _Kinds:
-    """The types in one statement; each is worked out once."""
+    """Infers the types in one statement, each of them once per round."""
 
     def __init__(self, tree: exp.Expr, columns: Iterable[Field]) -> None:
         self._known: dict[int, Kinds] = {}
@@ -156,13 +155,13 @@ class _Kinds:
             return None
         key = id(node)
         if key not in self._known:
-            # An alias that is defined by itself has what the last round found, at first nothing.
+            # An alias in its own definition has the types of the last round, at first none.
             self._known[key] = self._before.get(key, NULL)
             self._known[key] = self._worked_out(node)
         return self._known[key]
 
     def again(self) -> None:
-        """Begin another round."""
+        """Begin the next round."""
         self._before, self._known = self._known, {}
 
     def _add_fields(self, fields: Iterable[Field]) -> None:
@@ -176,7 +175,7 @@ class _Kinds:
         self._names.setdefault(name.lower(), []).append(kinds)
 
     def _add(self, node: exp.Expr) -> None:
-        """Take the names that a node gives to values."""
+        """Store the types of the names that a node defines."""
         if isinstance(node, exp.Alias):
             self._name(node.alias, lambda: self.of(node.this))
         elif isinstance(node, exp.PropertyEQ):
@@ -207,7 +206,7 @@ class _Kinds:
         return GIVEN.get(name) or self._plain(node)
 
     def _plain(self, node: exp.Expr) -> Kinds:
-        """Work out what stands at the leaves, and casts."""
+        """Return the types of literals, columns and casts."""
         if isinstance(node, exp.Literal):
             number = "INT64" if node.is_int else "FLOAT64"
             return frozenset({"STRING" if node.is_string else number})
@@ -215,13 +214,13 @@ class _Kinds:
             return NULL
         if isinstance(node, exp.Column | exp.Dot):
             return self._path(node)
-        if isinstance(node, exp.Cast):  # TryCast too
+        if isinstance(node, exp.Cast):  # also TryCast
             kind = kind_of(node.args["to"])
             return frozenset({kind}) if kind else None
         return self._composed(node)
 
     def _composed(self, node: exp.Expr) -> Kinds:
-        """Work out what depends on several parts."""
+        """Return the types of expressions that depend on several parts."""
         for classes, rule in _COMPOSED.items():
             if isinstance(node, classes):
                 return rule(self, node)
@@ -266,7 +265,7 @@ class _Kinds:
         return both if both is not None and both <= set(NUMBERS) else None
 
     def _real(self, *nodes: exp.Expr | None) -> Kinds:
-        """Return FLOAT64, or NUMERIC where that is what goes in."""
+        """Return FLOAT64; NUMERIC or BIGNUMERIC if an argument has that type."""
         kinds = common(self.of(node) for node in nodes if node is not None)
         if kinds is None:
             return frozenset({"FLOAT64", "NUMERIC", "BIGNUMERIC"})
@@ -284,7 +283,7 @@ class _Kinds:
         return self.of(node.expressions[0]) if len(node.expressions) == 1 else None
 
     def _path(self, node: exp.Expr) -> Kinds:
-        """Look a name up; what is inside of a JSON has no type that is known."""
+        """Return the types of a name or path; a part of a JSON value has an unknown type."""
         parts = node.parts if isinstance(node, exp.Column | exp.Dot) else []
         names = [part.name.lower() for part in parts]
         if not names or any("JSON" in (self._named(name) or ()) for name in names[:-1]):

@@ -1,9 +1,8 @@
-"""GoogleSQL functions that DuckDB has not, or has with another meaning, as DuckDB macros.
+"""GoogleSQL functions that DuckDB lacks or defines differently, as DuckDB macros.
 
-**Invariant:** a macro gives what the GoogleSQL function reference says, for every type that it has
-an overload for; DuckDB picks the overload by the argument's type.
-
-It refuses other types: without an overload DuckDB finds no such macro.
+**Invariant:** a macro returns what GoogleSQL's function reference says, for every type for which it
+has an overload.  DuckDB chooses the overload by the argument's type; for other types there is none,
+and the call is an error.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from embedded.functions import arithmetic, comparisons, composed, conversions, t
 from embedded.functions.conversions import by_type as _by_type
 
 N = "DECIMAL(38,9)"
-OFTEN = 2  # how many times a body may name a parameter before it is worked out once
+OFTEN = 2  # how often a body may use a parameter before `_once` evaluates it first
 NO_DIVISION = "error('division by zero')"
 
 
@@ -26,11 +25,11 @@ def _is_decimal(name: str) -> str:
     return f"typeof({name}) LIKE 'DECIMAL%'"
 
 
-# Every branch must bind for every type, so each starts from the text that any type has; and none
-# may fail on a text of another type, as DuckDB takes common parts out of a CASE.
+# DuckDB binds every branch for every type, so each branch begins with a cast to text, which all
+# types have.  No branch may fail for another type: DuckDB evaluates common parts before the CASE.
 _TEXT = "CAST(x AS VARCHAR)"
 _DOUBLE = f"TRY_CAST({_TEXT} AS DOUBLE)"
-# DuckDB prints fractions without trailing zeros, BigQuery in groups of three digits.
+# DuckDB writes fractions without trailing zeros, BigQuery in groups of three digits.
 _FRACTION = "regexp_replace(regexp_replace({0}, '\\.000000', ''), '(\\.[0-9]{{3}})000', '\\1')"
 _SECONDS = "'%Y-%m-%d %H:%M:%S.%f'"
 _STRING = {
@@ -41,7 +40,7 @@ _STRING = {
     **dict.fromkeys(("INTEGER", "BIGINT", "HUGEINT"), _TEXT),
     "BLOB": f"decode(TRY_CAST({_TEXT} AS BLOB))",
     N: f"regexp_replace({_TEXT}, '\\.?0+$', '')",
-    # %.15g, or %.17g where that is not exact: exponents from 1e15 on, DuckDB's from 1e16.
+    # %.15g, or %.17g if that is not exact; with an exponent from 1e15 on, DuckDB: from 1e16.
     "DOUBLE": (
         f"CASE WHEN isnan({_DOUBLE}) THEN 'NaN' WHEN isinf({_DOUBLE}) THEN {_TEXT} "
         f"WHEN CAST(printf('%.15g', {_DOUBLE}) AS DOUBLE) = {_DOUBLE} "
@@ -90,7 +89,7 @@ _INSTANT_TEXT = _FRACTION.format(f"strftime(CAST(x AS TIMESTAMP), {_SECONDS})") 
 
 
 def _json_as(types: str, value: str, noun: str) -> tuple[str, str]:
-    """Return the overload that takes a value out of a JSON of these types only."""
+    """Return an overload that converts a JSON value only if it has one of these JSON types."""
     said = f"error('The provided JSON input is not {noun}')"
     return (
         "j JSON",
@@ -98,8 +97,8 @@ def _json_as(types: str, value: str, noun: str) -> tuple[str, str]:
     )
 
 
-# name → overloads: (parameters, body).  An aggregate function has no type yet when DuckDB chooses
-# an overload, so what may stand around one has a single overload and looks at typeof.
+# name → overloads: (parameters, body).  DuckDB chooses an overload before it knows the type of an
+# aggregate function, so a macro that may have one as argument has a single overload with typeof.
 # Conversion rules: "Conversion functions: CAST".
 MACROS: dict[str, list[tuple[str, str]]] = {
     "bq_safe_string": [
@@ -192,7 +191,7 @@ MACROS: dict[str, list[tuple[str, str]]] = {
                 (
                     f"CASE WHEN {_is_decimal('x')} THEN {_no(f'{name.upper()} of NUMERIC')} "
                     f"ELSE CAST({name}(x) AS DOUBLE) END"
-                ),  # of INT64 too BigQuery gives FLOAT64
+                ),  # BigQuery returns FLOAT64 for INT64, too
             )
         ]
         for name in ("ceil", "floor", "round", "trunc")
@@ -326,10 +325,10 @@ def statements() -> list[str]:
 
 
 def _once(name: str, parameters: str, body: str, made: list[str]) -> list[tuple[str, str]]:
-    """Let an argument that the body names often be worked out once.
+    """Return a macro's overload so that an argument which the body uses often is evaluated once.
 
-    DuckDB puts the argument's text wherever the parameter stands, so that calls within calls grow
-    without bound; the parameter of a lambda is a value.
+    DuckDB replaces each use of a parameter by the argument's expression, so nested calls grow
+    exponentially.  The parameter of a lambda is evaluated once.
     """
     names = [one.split()[0] for one in parameters.split(", ")]
     if max(len(re.findall(rf"\b{one}\b", body)) for one in names) <= OFTEN:

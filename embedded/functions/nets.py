@@ -1,8 +1,8 @@
-"""NET: addresses as BYTES in network order, and hosts of URLs ("Net functions").
+"""The NET functions: IP addresses as BYTES in network order, and hosts of URLs ("Net functions").
 
-**Invariant:** an address is 4 or 16 bytes; anything else is an error in BigQuery's words.
+**Invariant:** an address has 4 or 16 bytes; anything else is BigQuery's error.
 
-NET.PUBLIC_SUFFIX and NET.REG_DOMAIN go by the list of publicsuffix.org, in the version of the
+NET.PUBLIC_SUFFIX and NET.REG_DOMAIN use the list of publicsuffix.org, in the version of the
 package `publicsuffixlist`.
 """
 
@@ -106,7 +106,7 @@ def host(url: str | None) -> str | None:
         return None
     text = url.strip()
     found = _HOST.match(text)
-    if found is None:  # no scheme with `//`: what comes before the first of /?#:
+    if found is None:  # without a scheme and `//`, the host ends at the first of /?#:
         found = re.match(r"(?:[^/?#@]*@)?(?P<host>\[[^\]]*\]|[^/?#:@]*)", text)
     name = found["host"] if found else ""
     return name or None
@@ -114,7 +114,7 @@ def host(url: str | None) -> str | None:
 
 @cache
 def _listed() -> PublicSuffixList:
-    """Read the list once: the public suffixes, without those of private domains."""
+    """Return the public suffixes, read once, without those of private domains."""
     return PublicSuffixList(only_icann=True, accept_unknown=False)
 
 

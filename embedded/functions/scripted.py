@@ -1,9 +1,9 @@
-"""Functions of GoogleSQL written in Python, made known to DuckDB.
+"""GoogleSQL functions written in Python, and their registration with DuckDB.
 
-**Invariant:** each has one DuckDB type for each argument and for its result; an exception's text is
-BigQuery's sentence.
+**Invariant:** each argument and each result has one DuckDB type; the text of an exception is
+BigQuery's message.
 
-It refuses to work without numpy, which DuckDB asks for: each function then says so when called.
+DuckDB needs numpy for such functions.  Without numpy, a call of one is an error that says so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STEP = re.compile(r'\."((?:[^"\\]|\\.)*)"|\[(\d+)\]')
 
 
 def _steps(path: str) -> list[str | int]:
-    """Return the steps of one of our own JSON paths: `$."a"[1]`."""
+    """Return the keys and indexes of a JSON path in normalized form, such as `$."a"[1]`."""
     return [
         int(found[2]) if found[1] is None else found[1].replace('\\"', '"')
         for found in _STEP.finditer(path)
@@ -37,7 +37,7 @@ def _json_number(text: str | None, path: str | None) -> str | None:
 
 
 def _json_part(text: str | None, path: str | None) -> str | None:
-    """Return a part of a JSON text, with its numbers as they are written."""
+    """Return a part of a JSON text; its numbers keep their spelling."""
     if text is None or path is None:
         return None
     value: Any = values.loaded(text)
@@ -88,7 +88,7 @@ def _safe_text(data: bytes | None) -> str | None:
     return None if data is None else data.decode("utf-8", "replace")
 
 
-# name: (function, types of the arguments, type of the result)
+# name: (function, argument types, result type)
 FUNCTIONS: dict[str, tuple[Callable[..., object], list[str], str]] = {
     "py_json": (values.to_json_string, ["VARCHAR", "VARCHAR", "BOOLEAN"], "VARCHAR"),
     "py_json_number": (_json_number, ["VARCHAR", "VARCHAR"], "VARCHAR"),
@@ -119,12 +119,12 @@ FUNCTIONS: dict[str, tuple[Callable[..., object], list[str], str]] = {
 RAISED = re.compile(r"Python exception occurred while executing the UDF: \w+: (.*)", re.DOTALL)
 
 
-def make_known(database: duckdb.DuckDBPyConnection) -> None:
-    """Register every function with a database just opened."""
+def register(database: duckdb.DuckDBPyConnection) -> None:
+    """Register all functions with a database that was just opened."""
     for name, (function, takes, gives) in FUNCTIONS.items():
         try:
             database.create_function(name, function, takes, gives, null_handling="special")  # type: ignore[call-overload]
-        except duckdb.InvalidInputException:  # no numpy
+        except duckdb.InvalidInputException:  # without numpy
             args = ", ".join(f"a{place}" for place, _ in enumerate(takes))
             said = "This function needs numpy, which is not installed beside the embedded BigQuery"
             body = f"CAST(error('{said}') AS {gives})"

@@ -1,9 +1,9 @@
-"""Functions of STRING and BYTES that DuckDB has not, or has with another meaning.
+"""Functions of STRING and BYTES that DuckDB lacks or defines differently.
 
-**Invariant:** as for `macros`: what a macro gives is what "String functions" says.
+**Invariant:** the result is as "String functions" says.
 
-It refuses negative lengths and positions, regular expressions with two groups, and BYTES where
-DuckDB would read them as text.
+These are errors: negative lengths and positions, regular expressions with two groups, and BYTES
+where DuckDB would treat them as text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from embedded.model.errors import ApiError, unsupported
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# White_Space of Unicode, all of which TRIM takes away when it is not told what.
+# Unicode's White_Space, which TRIM removes if no characters are given.
 WHITE = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
 )
@@ -126,21 +126,21 @@ BODIES: dict[str, tuple[str, str]] = {
 
 
 def trim(node: exp.Expr) -> exp.Expr:
-    """Trim all white space of Unicode; DuckDB's trim takes spaces only."""
+    """Rewrite TRIM to remove all white space of Unicode; DuckDB's trim removes only spaces."""
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")), "trim")
     chars = node.args.get("expression") or exp.Literal.string(WHITE)
     return call(name, node.this, chars)
 
 
 def pad(node: exp.Expr) -> exp.Expr:
-    """LPAD and RPAD, with a space where no pattern is given."""
+    """Rewrite LPAD and RPAD; the default pattern is a space."""
     name = "bq_lpad" if node.args.get("is_left") else "bq_rpad"
     fill = node.args.get("fill_pattern") or exp.Literal.string(" ")
     return call(name, node.this, node.expression, fill)
 
 
 def position(node: exp.Expr) -> exp.Expr:
-    """STRPOS, or INSTR with a place to begin at and a number of occurrences."""
+    """Rewrite STRPOS, and INSTR with a start position and an occurrence."""
     start, nth = node.args.get("position"), node.args.get("occurrence")
     if start is None and nth is None:
         return node
@@ -149,7 +149,7 @@ def position(node: exp.Expr) -> exp.Expr:
 
 
 def groups(node: exp.Expr) -> exp.Expr:
-    """Give the one group of a regular expression, or the whole match if it has none."""
+    """Rewrite REGEXP_EXTRACT…: return the group of the expression, or the match if it has none."""
     pattern = node.expression
     if not isinstance(pattern, exp.Literal | exp.RawString):
         raise unsupported(f"{node.key.upper()} with an expression that is no literal")

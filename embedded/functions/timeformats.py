@@ -1,9 +1,9 @@
-"""Dates and times by format strings: the elements that DuckDB has not ("Format elements").
+"""Format and parse dates and times by format elements that DuckDB lacks ("Format elements").
 
-**Invariant:** an element means what the reference says, both ways; what a text leaves out is of
-1970-01-01 00:00:00.
+**Invariant:** elements have the reference's meaning, for formatting and parsing.  Parts that a text
+does not have are those of 1970-01-01 00:00:00.
 
-It refuses elements that it does not know, and %Z in zones other than UTC.
+Unknown elements, and %Z in zones other than UTC, are errors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PARSED = {
 
 
 def longer(pattern: str) -> str:
-    """Write an element that stands for several as those."""
+    """Replace an element that abbreviates several, such as %F, by these."""
     return _ELEMENT.sub(lambda m: _LONGER.get(m[1], m[0]), pattern)
 
 
@@ -43,16 +43,16 @@ def elements(pattern: str) -> set[str]:
 def formatted(
     value: datetime | None, utc: datetime | None, pattern: str | None, zone: str | None
 ) -> str | None:
-    """Write an instant.
+    """Format a timestamp.
 
     Args:
-        value: its clock in the zone.
-        utc: its clock in UTC.
+        value: its date and time in the zone.
+        utc: its date and time in UTC.
         pattern: the format.
         zone: the zone's name.
 
     Raises:
-        ValueError: an element is not known.
+        ValueError: an element is unknown.
     """
     if value is None or utc is None or pattern is None:
         return None
@@ -111,10 +111,10 @@ def _simple(name: str, value: datetime) -> str | None:
 
 
 def parsed(text: str | None, pattern: str | None) -> datetime | None:
-    """Read a text by a format: the clock of the text, or of UTC if it has an offset.
+    """Parse a text by a format; return its date and time, in UTC if the text has an offset.
 
     Raises:
-        ValueError: they do not fit each other.
+        ValueError: the text does not match the format.
     """
     if text is None or pattern is None:
         return None
@@ -129,7 +129,7 @@ def parsed(text: str | None, pattern: str | None) -> datetime | None:
 
 
 def _expression(pattern: str) -> str:
-    """Return the regular expression of a format; white space stands for any of it."""
+    """Return a format's regular expression; white space in it matches any white space."""
     out, at, pattern = [], 0, longer(pattern)
     for found in _ELEMENT.finditer(pattern):
         out.append(_plain(pattern[at : found.start()]))

@@ -1,8 +1,6 @@
-"""Values that DuckDB hands to Python as JSON, with their types: written as JSON or as FORMAT wants.
+"""Write values, which DuckDB passes to Python as JSON with a type, for TO_JSON_STRING and FORMAT.
 
 **Invariant:** a value is written as "TO_JSON_STRING" or "FORMAT" says for its GoogleSQL type.
-
-It refuses fractions of a second that the reference does not say how to write.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import cast
 
-EXACT = 2**53  # integers beyond are strings in JSON
+EXACT = 2**53  # larger integers are strings in JSON
 KINDS = {
     "VARCHAR": "STRING", "BLOB": "BYTES", "BOOLEAN": "BOOL", "DOUBLE": "FLOAT64",
     "FLOAT": "FLOAT64", "TIMESTAMP WITH TIME ZONE": "TIMESTAMP", "TIMESTAMP": "DATETIME",
@@ -29,20 +27,20 @@ _ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A GoogleSQL type: `parts` are a STRUCT's fields, or the one element type of an ARRAY."""
+    """A GoogleSQL type; `parts` are a STRUCT's fields, or the element type of an ARRAY."""
 
     kind: str
     parts: tuple[tuple[str, Type], ...] = ()
 
 
 class Number(str):
-    """A number of a JSON text, as it stands there."""
+    """A number in JSON, with its spelling."""
 
     __slots__ = ()
 
 
 def parsed_type(text: str) -> Type:
-    """Read DuckDB's name of a type.
+    """Parse DuckDB's name of a type.
 
     Raises:
         ValueError: BigQuery has no such type.
@@ -75,19 +73,19 @@ def _fields(text: str) -> list[tuple[str, Type]]:
 
 
 def loaded(text: str | None) -> object:
-    """Read JSON, keeping numbers as they are written."""
+    """Parse JSON; numbers keep their spelling (`Number`)."""
     if text is None:
         return None
     return json.loads(text, parse_int=Number, parse_float=Number)
 
 
 def bytes_of(text: str) -> bytes:
-    r"""Read a BLOB as DuckDB writes it in JSON: `\\xFF` for what is not plain."""
+    r"""Parse a BLOB in DuckDB's form in JSON: `\\xFF` for bytes that are not printable."""
     return _ESCAPE.sub(lambda m: bytes([int(m[1], 16)]), text.encode())
 
 
 def float_text(text: str) -> str:
-    """Write a FLOAT64 as BigQuery does: 15 digits, or 17 where those do not suffice."""
+    """Return a FLOAT64 as BigQuery writes it: 15 digits, or 17 if 15 are not exact."""
     value = float(text)
     if math.isnan(value):
         return "NaN"
@@ -117,7 +115,7 @@ def iso(kind: str, text: str) -> str:
 
 
 def as_json(kind: Type, value: object) -> object:
-    """Return what `json.dumps` writes as TO_JSON_STRING would; numbers are `Number`s."""
+    """Convert a value for `dumped`, so that the JSON is as TO_JSON_STRING writes it."""
     if value is None:
         return None
     if kind.kind == "ARRAY":
@@ -146,7 +144,7 @@ def _scalar(kind: str, text: str) -> object:
 
 
 def _decimal(text: str) -> object:
-    """A NUMERIC is a number in JSON if a FLOAT64 holds it, else a string."""
+    """Convert a NUMERIC: to a number if FLOAT64 represents it exactly, else to a string."""
     plain = plain_decimal(text)
     return Number(plain) if Decimal(float(plain)) == Decimal(plain) or _short(plain) else plain
 
@@ -156,7 +154,7 @@ def _short(text: str) -> bool:
 
 
 def dumped(value: object, *, pretty: bool = False, level: int = 0) -> str:
-    """Write JSON with numbers as they are."""
+    """Return a value as JSON; numbers keep their spelling."""
     if isinstance(value, Number):
         return str(value)
     if not isinstance(value, dict | list):
@@ -178,12 +176,12 @@ def dumped(value: object, *, pretty: bool = False, level: int = 0) -> str:
 
 
 def to_json_string(kind: str, text: str | None, pretty: bool) -> str:
-    """TO_JSON_STRING of a value that came as JSON."""
+    """Return TO_JSON_STRING of a value that DuckDB passes as JSON with its type."""
     return dumped(as_json(parsed_type(kind), loaded(text)), pretty=bool(pretty))
 
 
 def number_text(text: str | None, keys: str) -> str | None:
-    """Return a number of a JSON text as it is written; `keys` are the steps to it, as JSON."""
+    """Return a number in a JSON text with its spelling; `keys` is its path, a JSON array."""
     value = loaded(text)
     for key in json.loads(keys):
         if isinstance(value, dict):

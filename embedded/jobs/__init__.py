@@ -1,1 +1,1 @@
-"""Jobs: query, load and copy; their states, their log, and faults on request."""
+"""Jobs: their states and their table; query, load and copy jobs; injected faults."""

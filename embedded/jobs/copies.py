@@ -1,8 +1,8 @@
-"""Copy jobs: the rows of one table or several into another.
+"""Copy jobs: copy the rows of one or more tables into a table.
 
-**Invariant:** the destination has the rows of all sources as they were at one moment, or none.
+**Invariant:** the destination gets the rows of all sources as of one transaction, or none.
 
-It refuses snapshots, clones and restores, and a table copied onto itself.
+Snapshots, clones, restores, and a copy of a table to itself are errors.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ LAYOUT = ("timePartitioning", "clustering", "requirePartitionFilter")
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """What copy jobs do."""
+    """Runs copy jobs."""
 
     store: Store
 
     def check(self, project: str, config: Json) -> str:
-        """Refuse at once what can never be copied; the job belongs where its dataset is."""
+        """Check a copy job before it gets an id; return its destination's location."""
         copy = config["copy"]
         for key, value in copy.items():
             if key not in KEYS and value not in (None, "", {}, [], False):
@@ -51,11 +51,11 @@ class Copies:
             return str(find_dataset(cursor, ref.parent)["location"])
 
     def dry_run(self, project: str, config: Json) -> Json:
-        """Refuse: BigQuery has no dry run of a copy."""
+        """Raise ApiError: BigQuery has no dry run of a copy job."""
         raise unsupported(f"A dry run of a copy job ({project}, {sorted(config)})")
 
     def run(self, job: Job) -> Effect:
-        """Copy everything in the job's transaction."""
+        """Return the effect that copies all rows in the job's transaction."""
         copy = job.config["copy"]
         project = job.ref.project
 

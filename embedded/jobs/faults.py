@@ -1,8 +1,7 @@
-"""Faults on request, for tests of whoever must live with the real service's.
+"""Faults that a test injects with requests to `/_faults`, to see how a client handles them.
 
-**Invariant:** a fault happens as often as it was asked for and then never again.
-
-It refuses faults that it does not know; without a request to `/_faults` it does nothing.
+**Invariant:** a fault happens exactly the requested number of times; without requests to
+`/_faults` there are no faults.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ KEYS = frozenset({"fault", "times", "method", "path", "job", "seconds", "reason"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A fault to come.
+    """A fault that will happen.
 
     Args:
-        fault: which one.
-        times: how often it is still to happen.
-        method: regular expression of the requests' method.
-        path: regular expression found in the requests' path.
-        job: regular expression found in the job's id.
+        fault: the kind of fault.
+        times: how often it will still happen.
+        method: a regular expression for the whole method of a request.
+        path: a regular expression, searched in the path of a request.
+        job: a regular expression, searched in the id of a job.
         seconds: how long `slow` and `job_slow` take.
         reason: BigQuery's reason for `job_error`.
-        message: its sentence.
+        message: BigQuery's message for `job_error`.
     """
 
     fault: str
@@ -51,19 +50,19 @@ class Fault:
     message: str = "Error encountered during execution. Retrying may solve the problem."
 
     def to_api(self) -> Json:
-        """Render for `/_faults`."""
+        """Return the fault as JSON for `/_faults`."""
         return {key: getattr(self, key) for key in sorted(KEYS)}
 
 
 class Faults:
-    """The faults to come, in the order they were asked for."""
+    """The faults that will happen, in the order of the requests for them."""
 
     def __init__(self) -> None:
         self._faults: list[Fault] = []
         self._lock = threading.Lock()
 
     def insert(self, call: Call) -> Reply:
-        """Ask for a fault."""
+        """Add a fault."""
         given = call.json()
         unknown = sorted(given.keys() - KEYS)
         if unknown:
@@ -83,16 +82,16 @@ class Faults:
             return Reply({"faults": [fault.to_api() for fault in self._faults]})
 
     def clear(self, _call: Call) -> Reply:
-        """Forget all faults."""
+        """Remove all faults."""
         with self._lock:
             self._faults.clear()
         return Reply(status=204)
 
     def answer(self, call: Call, work: Callable[[], Reply]) -> Reply:
-        """Answer a request, with the fault that was asked for it.
+        """Handle a request, with the first fault that matches it.
 
         Raises:
-            ApiError: the fault, before or after the work was done.
+            ApiError: the fault; depending on its kind the work was done before it.
         """
         fault = self._take(
             lambda fault: (
@@ -118,16 +117,16 @@ class Faults:
         return reply
 
     def hold_job(self, job: str, cancelled: threading.Event) -> None:
-        """Hold a job up, if that was asked for, until it is cancelled."""
+        """Delay a job if a fault requests it, at most until the job is cancelled."""
         fault = self._take(lambda fault: _is_for(fault, "job_slow", job))
         if fault is not None:
             cancelled.wait(fault.seconds)
 
     def fail_job(self, job: str) -> None:
-        """Fail a job in the transaction that would end it, if that was asked for.
+        """Fail a job if a fault requests it; called in the transaction that would end the job.
 
         Raises:
-            ApiError: it was.
+            ApiError: the fault.
         """
         fault = self._take(lambda fault: _is_for(fault, "job_error", job))
         if fault is not None:

@@ -1,8 +1,8 @@
-"""The table of all jobs; no job is ever removed from it.
+"""The table of all jobs; jobs are never removed from it.
 
-**Invariant:** a job that is not DONE runs in this process, or is ended at the next start.
+**Invariant:** a job that is not DONE runs in this process, or the next start ends it.
 
-Each function works inside the caller's transaction.
+Each function works in the caller's transaction.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from embedded.model.wire import Json
 
 
-def end_what_was_cut_short(cursor: duckdb.DuckDBPyConnection) -> None:
-    """End the jobs of a server that was killed; their ids stay used."""
+def end_interrupted(cursor: duckdb.DuckDBPyConnection) -> None:
+    """End the jobs that a killed server left unfinished; their ids stay used."""
     error = ApiError(
         "backendError",
         "Error encountered during execution: the server was stopped before the job was done. "
@@ -35,17 +35,17 @@ def end_what_was_cut_short(cursor: duckdb.DuckDBPyConnection) -> None:
         "WHERE body ->> '$.status.state' <> 'DONE'"
     ).fetchall()
     for project, location, name, text in rows:
-        record(cursor, JobRef(project, location, name), ended(orjson.loads(text), status, {}))
+        record(cursor, JobRef(project, location, name), with_end(orjson.loads(text), status, {}))
 
 
-def ended(body: Json, status: Json, statistics: Json) -> Json:
-    """Return a job's body with its end."""
+def with_end(body: Json, status: Json, statistics: Json) -> Json:
+    """Return a job's resource with state DONE, end time and error."""
     times = {"startTime": now_ms(), **body["statistics"], "endTime": now_ms()}
     return {**body, "status": status, "statistics": {**times, **statistics}}
 
 
 def record(cursor: duckdb.DuckDBPyConnection, ref: JobRef, body: Json) -> None:
-    """Replace a job's body."""
+    """Replace a job's resource."""
     cursor.execute(
         "UPDATE meta.jobs SET body = ? WHERE project = ? AND location = ? AND id = ?",
         [orjson.dumps(body).decode(), ref.project, ref.location, ref.job],
@@ -55,7 +55,7 @@ def record(cursor: duckdb.DuckDBPyConnection, ref: JobRef, body: Json) -> None:
 def find(
     cursor: duckdb.DuckDBPyConnection, project: str, name: str, location: str
 ) -> tuple[JobRef, Json] | None:
-    """Look a job up; a location of "" is any."""
+    """Return a job and its resource; None if there is none.  The location "" means any."""
     found = cursor.execute(
         "SELECT location, body FROM meta.jobs WHERE project = ? AND id = ? "
         "AND (? = '' OR lower(location) = lower(?))",

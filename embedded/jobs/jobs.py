@@ -1,4 +1,4 @@
-"""Jobs: accepted once, run in a thread, kept for ever.
+"""Jobs: accept them once, run them in threads, keep them for ever.
 
 **Invariant:** an id of a project and location is used at most once in the life of the data
 directory.  A job's rows and its state DONE are written in one transaction.
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Protocol
 import duckdb
 import orjson
 
-from embedded.jobs.joblog import end_what_was_cut_short, ended, find, record
-from embedded.jobs.messages import told
+from embedded.jobs.joblog import end_interrupted, find, record, with_end
+from embedded.jobs.messages import bigquery_message
 from embedded.model.errors import ApiError, already_exists, invalid, not_found, unsupported
 from embedded.model.names import JobRef, new_job
 from embedded.model.wire import Call, Json, Reply, page
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 THREADS = 200
 """So many jobs are taken up at once: one that a fault holds up keeps no other waiting."""
 WORKERS = 6
-GET_WAIT_S = 0.5  # a client's poll waits this long for the end: its own next try is a second later
+GET_WAIT_S = 0.5  # how long a GET waits for the job's end: clients poll again only a second later
 KINDS = ("load", "query", "copy")
 
 Effect = Callable[[duckdb.DuckDBPyConnection], Json]
@@ -43,7 +43,7 @@ Effect = Callable[[duckdb.DuckDBPyConnection], Json]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job at work; `media` is the file that was uploaded with it."""
+    """A running job; `media` is the file that was uploaded with it, if any."""
 
     ref: JobRef
     kind: str
@@ -52,17 +52,17 @@ class Job:
     cancelled: threading.Event = field(default_factory=threading.Event)
 
     def check(self) -> None:
-        """End here if somebody cancelled the job.
+        """Check whether the job was cancelled.
 
         Raises:
-            ApiError: somebody did.
+            ApiError: it was.
         """
         if self.cancelled.is_set():
             raise ApiError("stopped", "Job execution was cancelled: User requested cancellation")
 
 
 class Work(Protocol):
-    """What a kind of job does."""
+    """Runs the jobs of one kind."""
 
     def check(self, project: str, config: Json) -> str:
         """Check a job before it gets an id; return its location, or "" for any.
@@ -76,12 +76,12 @@ class Work(Protocol):
         """Return the statistics of a dry run.
 
         Raises:
-            ApiError: it would fail.
+            ApiError: the job would fail, or its kind has no dry run.
         """
         ...
 
     def run(self, job: Job) -> Effect:
-        """Do the part that needs no transaction; return the effect.
+        """Do the part of a job that needs no transaction; return its effect.
 
         The effect is then applied in the transaction that records the job's end; it returns the
         job's statistics.
@@ -93,7 +93,7 @@ class Work(Protocol):
 
 
 class Jobs:
-    """The `jobs` collection and the threads that work on it."""
+    """The `jobs` collection, and the threads that run jobs."""
 
     def __init__(self, store: Store, work: dict[str, Work], faults: Faults) -> None:
         self._store = store
@@ -104,21 +104,21 @@ class Jobs:
         self._running: dict[JobRef, tuple[Job, Future[None]]] = {}
         self._lock = threading.Lock()
         with store.writing() as cursor:
-            end_what_was_cut_short(cursor)
+            end_interrupted(cursor)
 
     def close(self) -> None:
-        """Wait for running jobs; jobs that have not begun are ended at the next start."""
+        """Wait for running jobs; the next start ends jobs that have not begun."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def insert(self, call: Call) -> Reply:
-        """Take a job."""
+        """Handle jobs.insert: start a job and return its resource."""
         return Reply(self.submit(call.names["project"], call.json()))
 
     def submit(self, project: str, given: Json, media: Path | None = None) -> Json:
-        """Take a job and start it; returns its resource.
+        """Accept a job and start it; return its resource.
 
         Raises:
-            ApiError: the id is taken, or the job is none.
+            ApiError: the id is used, or the configuration is not valid.
         """
         config = dict(given.get("configuration") or {})
         kinds = [kind for kind in ("load", "query", "copy", "extract") if kind in config]
@@ -158,14 +158,14 @@ class Jobs:
         return new_job(project, found or wanted or DEFAULT_LOCATION, name)
 
     def get(self, call: Call) -> Reply:
-        """Return a job, waiting a moment for it to end."""
+        """Return a job; wait a moment for its end."""
         ref, _ = self.named(call)
         self.wait(ref, GET_WAIT_S)
         _, body = self.named(call)
         return Reply(self._shown(ref, body))
 
     def list(self, call: Call) -> Reply:
-        """Return a page of a project's jobs, the newest first."""
+        """Return a page of a project's jobs, newest first."""
         with self._store.reading() as cursor:
             rows = cursor.execute(
                 "SELECT location, id, body FROM meta.jobs WHERE project = ? ORDER BY rowid DESC",
@@ -181,7 +181,7 @@ class Jobs:
         return Reply({"kind": "bigquery#jobList", "jobs": items, **more})
 
     def cancel(self, call: Call) -> Reply:
-        """Ask a job to end; one that is done stays as it is."""
+        """Cancel a job; one that has ended does not change."""
         ref, _ = self.named(call)
         with self._lock:
             running = self._running.get(ref)
@@ -191,10 +191,10 @@ class Jobs:
         return Reply({"kind": "bigquery#jobCancelResponse", "job": self._shown(ref, body)})
 
     def named(self, call: Call) -> tuple[JobRef, Json]:
-        """Find the job of a call's path.
+        """Return the job in a request's path.
 
         Raises:
-            ApiError: there is none, in that location.
+            ApiError: it does not exist in that location.
         """
         project, name = call.names["project"], call.names["job"]
         location = call.query.get("location") or ""
@@ -206,12 +206,12 @@ class Jobs:
         return found
 
     def find(self, project: str, name: str, location: str) -> tuple[JobRef, Json] | None:
-        """Look a job up; "" is any location."""
+        """Return a job and its resource; None if there is none.  The location "" means any."""
         with self._store.reading() as cursor:
             return find(cursor, project, name, location)
 
     def wait(self, ref: JobRef, timeout_s: float) -> bool:
-        """Wait for a job's end; returns whether it came."""
+        """Wait for a job's end, at most `timeout_s` seconds; return whether the job has ended."""
         with self._lock:
             running = self._running.get(ref)
         if running is None:
@@ -230,7 +230,7 @@ class Jobs:
             )
 
     def _work_on(self, job: Job, body: Json) -> None:
-        """Run a job to its recorded end, whatever happens to it."""
+        """Run a job and record its end, also if it fails in an unforeseen way."""
         body = {**body, "statistics": {**body["statistics"], "startTime": now_ms()}}
         try:
             self._run(job, body)
@@ -238,7 +238,7 @@ class Jobs:
             self._record_failure(job, body, exc)
         except duckdb.Error as exc:
             reason = "invalidQuery" if job.kind == "query" else "invalid"
-            self._record_failure(job, body, ApiError(reason, told(str(exc))))
+            self._record_failure(job, body, ApiError(reason, bigquery_message(str(exc))))
         except Exception as exc:
             self._record_failure(job, body, ApiError("internalError", f"{exc!r}"))
             raise
@@ -259,13 +259,13 @@ class Jobs:
             self._faults.fail_job(job.ref.job)
             warnings = statistics.pop("errors", [])
             status = {"state": "DONE", **({"errors": warnings} if warnings else {})}
-            record(cursor, job.ref, ended(body, status, statistics))
+            record(cursor, job.ref, with_end(body, status, statistics))
 
     def _record_failure(self, job: Job, body: Json, error: ApiError) -> None:
         proto = error.proto()
         status = {"state": "DONE", "errorResult": proto, "errors": [proto, *error.more]}
         with self._store.writing() as cursor:
-            record(cursor, job.ref, ended(body, status, {}))
+            record(cursor, job.ref, with_end(body, status, {}))
 
     def _shown(self, ref: JobRef, body: Json) -> Json:
         with self._lock:

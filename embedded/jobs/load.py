@@ -3,7 +3,7 @@
 **Invariant:** the table has either its rows from before the job, or those that the job's
 disposition requires, never a part of both.
 
-It refuses formats and options that it does not know.
+A format or option that is not supported is an error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from embedded.load.judge import RowJudge
-from embedded.load.readers import PARQUET, SPOKEN, Reader
+from embedded.load.readers import FORMAT_NAMES, PARQUET, Reader
 from embedded.load.sources import Source, expand, listed
 from embedded.load.staging import Stage, Tally
 from embedded.model import fields as columns_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from embedded.store.catalog import Table
     from embedded.store.database import Store
 
-MAX_FILE_NAME = 200  # characters; file systems allow 255 bytes
+MAX_FILE_NAME = 200  # characters; names of files have at most 255 bytes
 _KEYS = """
 sourceUris schema destinationTable createDisposition writeDisposition sourceFormat
 autodetect maxBadRecords ignoreUnknownValues schemaUpdateOptions timePartitioning clustering
@@ -50,12 +50,12 @@ RELAXATION = "ALLOW_FIELD_RELAXATION"
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """What load jobs do."""
+    """Runs load jobs."""
 
     store: Store
 
     def check(self, project: str, config: Json) -> str:
-        """Refuse at once what can never load; the job belongs where its dataset is."""
+        """Check a load job before it gets an id; return the location of its dataset."""
         load = config["load"]
         ref, day = destination(load.get("destinationTable") or {}, project)
         with self.store.reading() as cursor:
@@ -72,11 +72,11 @@ class Loads:
         return str(location)
 
     def dry_run(self, project: str, config: Json) -> Json:
-        """Refuse: BigQuery has no dry run of a load."""
+        """Raise ApiError: BigQuery has no dry run of a load job."""
         raise unsupported(f"A dry run of a load job ({project}, {sorted(config)})")
 
     def run(self, job: Job) -> Effect:
-        """Judge the rows into a staging file; the effect puts them into the table."""
+        """Write the good rows to a staging file; return the effect that loads it into the table."""
         load = job.config["load"]
         ref, day = destination(load["destinationTable"], job.ref.project)
         landing = _landing(load, ref, day)
@@ -93,7 +93,7 @@ class Loads:
             partition_column=partition_column,
             target=f"{ref}${day.replace('-', '')}",
             day=day,
-            format=SPOKEN[reader.format],
+            format=FORMAT_NAMES[reader.format],
             check=job.check,
             reader=reader.reader(sources, landing.schema or fields),
         )
@@ -116,7 +116,7 @@ class Loads:
 
 
 def _file_name(job: str) -> str:
-    """Return a job's name as that of a file, which may be shorter: no two jobs have the same."""
+    """Return a unique file name for a job; a long job id is shortened and gets a digest."""
     if len(job) <= MAX_FILE_NAME:
         return job
     return f"{job[: MAX_FILE_NAME // 2]}-{hashlib.sha256(job.encode()).hexdigest()}"
@@ -147,7 +147,7 @@ def _landing(load: Json, ref: TableRef, day: str) -> Landing:
 def _detected(
     landing: Landing, table: Table | None, reader: Reader, sources: list[Source]
 ) -> Landing:
-    """Return the landing with the columns of the files; those that the table has stay its own."""
+    """Return the landing with the detected columns; existing columns keep the table's types."""
     replaces = landing.write == "WRITE_TRUNCATE" and not landing.day
     stored = () if table is None or replaces else table.fields
     found = reader.detected(sources, stored)

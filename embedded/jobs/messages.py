@@ -1,9 +1,9 @@
-"""DuckDB's errors in BigQuery's words.
+"""Translate DuckDB's error messages to BigQuery's.
 
-**Invariant:** a message names no class of DuckDB's errors, none of our macros, and no line of the
-SQL that was sent to it.
+**Invariant:** a message has no class name of DuckDB's errors, no name of a macro, and no line of
+the translated SQL.
 
-It refuses nothing: what it has no sentence for is told plainly, without DuckDB's prefix.
+A message without a known counterpart stays, without DuckDB's prefix.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from embedded.functions.scripted import RAISED
 
 _MACRO = r"(?:bq_)?(?:safe_)?(\w+?)(?:_of)?"
-# pattern → sentence; the first that is found, in DuckDB's first line.
+# pattern → BigQuery's message; the first pattern that occurs in DuckDB's first line counts.
 _SENTENCES: list[tuple[str, str]] = [
     (r'Referenced column "([^"]+)" (?:was )?not found', r"Unrecognized name: \1"),
     (r'Referenced table "([^"]+)" not found', r"Unrecognized name: \1"),
@@ -60,11 +60,11 @@ _TYPES = {
 _PREFIX = re.compile(r"^(?:\w+ ){1,3}Error: ")
 
 
-def told(error: str) -> str:
-    """Return BigQuery's sentence for a message of DuckDB's.
+def bigquery_message(error: str) -> str:
+    """Return BigQuery's message for an error of DuckDB.
 
     Args:
-        error: the whole message.
+        error: DuckDB's message.
     """
     raised = RAISED.search(error)
     if raised is not None:
@@ -80,7 +80,7 @@ def told(error: str) -> str:
 
 
 def _named(text: str) -> str:
-    """Name types as GoogleSQL does, and macros not at all."""
+    """Replace DuckDB's names of types by GoogleSQL's, and remove names of macros."""
     for theirs, ours in _TYPES.items():
         text = re.sub(rf"\b{theirs}\b(?!\()", ours, text)
     text = re.sub(r"DECIMAL\(38, ?9\)", "NUMERIC", text)

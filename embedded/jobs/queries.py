@@ -1,8 +1,8 @@
-"""Query jobs: GoogleSQL in, rows or changed rows out.
+"""Query jobs: run GoogleSQL, keep the result or apply the changes.
 
-**Invariant:** a statement that changes something is one transaction with its job's record.
+**Invariant:** the changes of a statement and the end of its job are one transaction.
 
-It refuses legacy SQL and sessions.
+Legacy SQL and sessions are not supported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from embedded.sql.translate import translate
 from embedded.store.catalog import find_table
 from embedded.store.datasets import find_dataset
 from embedded.store.landing import Landing
-from embedded.store.results import DATASET, columns, is_result, written
+from embedded.store.results import DATASET, columns, is_result, write_rows
 
 if TYPE_CHECKING:
     import duckdb
@@ -47,11 +47,11 @@ kind maxResults timeoutMs dryRun formatOptions location requestId labels jobCrea
 preserveNulls
 """
 REQUEST_ONLY = frozenset(_REQUEST_ONLY.split())
-TIMEOUT_MS = 10_000  # of jobs.query and jobs.getQueryResults
+TIMEOUT_MS = 10_000  # the default timeout of jobs.query and jobs.getQueryResults
 
 
 class Queries:
-    """What query jobs do, and the two methods that run and read them in one go."""
+    """Runs query jobs, and serves jobs.query and jobs.getQueryResults."""
 
     jobs: Jobs
 
@@ -60,12 +60,12 @@ class Queries:
         self._results = results
 
     def check(self, project: str, config: Json) -> str:
-        """Refuse at once what is no query; it belongs where its default dataset is."""
+        """Check a query job before it gets an id; return the location of its default dataset."""
         query = config["query"]
         for key, value in query.items():
             if key not in KEYS and value not in (None, "", {}, [], False):
                 raise unsupported(f"{key} of a query")
-        if query.get("useLegacySql", True):  # the API's own default
+        if query.get("useLegacySql", True):  # the API's default
             raise unsupported("Legacy SQL (set useLegacySql to false)")
         if not str(query.get("query") or "").strip():
             raise invalid("Required parameter is missing: query")
@@ -78,10 +78,10 @@ class Queries:
             return str(find_dataset(cursor, dataset_ref(default, project))["location"])
 
     def dry_run(self, project: str, config: Json) -> Json:
-        """Return the statistics of a query that is only looked at.
+        """Return the statistics of a query without running it.
 
         Raises:
-            ApiError: it is none.
+            ApiError: the query is not valid.
         """
         context = _context(project, config["query"])
         if len(parsed_all(str(config["query"]["query"]))) > 1:
@@ -95,7 +95,7 @@ class Queries:
         return {"totalBytesProcessed": "0", "query": statistics}
 
     def run(self, job: Job) -> Effect:
-        """Run a SELECT and keep its rows; another statement is the effect itself."""
+        """Run a SELECT and keep its result; return an effect that runs any other statement."""
         query = job.config["query"]
         context = _context(job.ref.project, query)
         sql = str(query["query"])
@@ -118,13 +118,13 @@ class Queries:
                 return self._land(cursor, job, statement.sql)
             done = execute(cursor, statement, context)
             if statement.kind == "CREATE_TABLE_AS_SELECT" and "ddlTargetTable" in done:
-                query["destinationTable"] = done["ddlTargetTable"]  # where clients look for it
+                query["destinationTable"] = done["ddlTargetTable"]  # clients look for it here
             return _statistics(statement.kind, done)
 
         return effect
 
     def _run_script(self, job: Job, trees: list[exp.Expr], context: Context) -> Effect:
-        """Run several statements; the last SELECT's rows are the job's."""
+        """Run several statements; the result of the last SELECT is the job's."""
         query = job.config["query"]
         if "destinationTable" in query:
             raise invalid("configuration.query.destinationTable cannot be set for scripts")
@@ -140,7 +140,7 @@ class Queries:
                 if statement is None:
                     continue
                 if statement.kind == "SELECT":
-                    shown = written(cursor, statement.sql, path)
+                    shown = write_rows(cursor, statement.sql, path)
                 else:
                     execute(cursor, statement, script.context)
             statistics = _statistics("SCRIPT", {})
@@ -157,7 +157,7 @@ class Queries:
         return effect
 
     def _land(self, cursor: duckdb.DuckDBPyConnection, job: Job, sql: str) -> Json:
-        """Write a SELECT's rows into the table that the job names."""
+        """Write the rows of a SELECT to the job's destination table."""
         query = job.config["query"]
         ref, day = destination(query["destinationTable"], job.ref.project)
         find_dataset(cursor, ref.parent)
@@ -177,7 +177,7 @@ class Queries:
         return _statistics("SELECT", {"schema": to_api(fields)})
 
     def query(self, call: Call) -> Reply:
-        """Run a query and answer with its first page, if it is done in time."""
+        """Handle jobs.query: run a query; return its first page if it ends in time."""
         request = call.json()
         config: Json = {key: request[key] for key in request if key not in REQUEST_ONLY}
         config.setdefault("useLegacySql", True)
@@ -194,7 +194,7 @@ class Queries:
         return Reply(self._answer(ref, 0, None if limit is None else int(limit), how))
 
     def _submitted(self, project: str, request: Json, given: Json) -> JobRef:
-        """Submit once for each requestId: the client repeats it when a reply is lost."""
+        """Submit a job once per requestId, which a client sends again if a reply was lost."""
         wanted = str(request.get("requestId") or uuid.uuid4().hex)
         name = f"job_{hashlib.sha256(wanted.encode()).hexdigest()[:32]}"
         reference = {"jobId": name, "location": request.get("location") or ""}
@@ -205,7 +205,7 @@ class Queries:
         return JobRef(taken["projectId"], taken["location"], taken["jobId"])
 
     def results(self, call: Call) -> Reply:
-        """Return a page of a query's rows, waiting for its end for a while."""
+        """Handle jobs.getQueryResults: wait for the query's end; return a page of its rows."""
         ref, _ = self.jobs.named(call)
         self.jobs.wait(ref, call.number("timeoutMs", TIMEOUT_MS) / 1000)
         start = call.number("pageToken", 0) or call.number("startIndex", 0)

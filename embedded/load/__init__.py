@@ -1,1 +1,1 @@
-"""Files of load jobs: read them, decode their formats, judge each row."""
+"""The files of load jobs: read them, decode their formats, judge each row."""

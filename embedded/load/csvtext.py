@@ -1,8 +1,9 @@
-"""CSV into rows of text, by the options of a load job.
+"""Parse CSV into rows of text, by the options of a load job.
 
-**Invariant:** a row is the list of its values in the file's order; None is NULL.
+**Invariant:** a row is the list of its values in the file's order; None means NULL.
 
-It refuses no value: types are the judge's.  It says which row is malformed and goes on.
+Values are not checked here: that is the judge's task.  A malformed row is reported, and parsing
+continues with the next one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     Values = list[str | None]
 
-DELIMITERS = (",", "|", "\t")  # what schema detection tells apart
+DELIMITERS = (",", "|", "\t")  # the delimiters that schema detection can find
 NAMED = {"\\t": "\t", "tab": "\t", "": ","}
 BOM = b"\xef\xbb\xbf"
 MAX_ROW_BYTES = 100 * 2**20  # "CSV row size", quotas of load jobs
@@ -31,10 +32,10 @@ class Dialect:
     """The CSV options of a load job.
 
     Args:
-        delimiter: fieldDelimiter, or "" where the job gives none.
-        quote: the quotation mark, or "" for none.
+        delimiter: fieldDelimiter; "" if the job has none.
+        quote: the quotation mark; "" for none.
         null: nullMarker.
-        skip: skipLeadingRows; None where the job gives none.
+        skip: skipLeadingRows; None if the job has none.
         newlines: allowQuotedNewlines.
         jagged: allowJaggedRows.
         extra: ignoreUnknownValues: values beyond the last column are dropped.
@@ -49,7 +50,7 @@ class Dialect:
     extra: bool
 
     def rows(self, lines: Iterable[bytes]) -> Iterator[tuple[int, Values | Flaw]]:
-        """Yield each row's position in the file and its values, or what is wrong with it."""
+        """Yield for each row its position in the file, and its values or why it is malformed."""
         for position, text in self._records(lines):
             try:
                 values = self._split(text)
@@ -59,7 +60,7 @@ class Dialect:
                 yield position, values
 
     def _records(self, lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
-        """Yield rows as text: a line, or several if a quoted value holds line ends."""
+        """Yield rows as text: one line, or several if a quoted value has line ends."""
         position = start = 0
         held: list[str] = []
         is_open = False
@@ -103,7 +104,7 @@ class Dialect:
             place += len(delimiter)
 
     def _quoted(self, text: str, place: int) -> tuple[str, int]:
-        """Return a quoted value and the place after its closing mark; two marks are one."""
+        """Return a quoted value and the position after it; a doubled mark in it means one mark."""
         parts: list[str] = []
         while True:
             end = text.find(self.quote, place)
@@ -117,10 +118,10 @@ class Dialect:
 
 
 def dialect(load: Json) -> Dialect:
-    """Read the CSV options of a load job.
+    """Return the CSV options of a load job.
 
     Raises:
-        ApiError: one of them is none.
+        ApiError: an option is not valid.
     """
     given = str(load.get("fieldDelimiter") or "")
     delimiter = NAMED.get(given, given)

@@ -1,8 +1,8 @@
-"""Schema detection: the columns of NDJSON and CSV, from the first 500 rows of the first file.
+"""Detect the schema of NDJSON and CSV from the first 500 rows of the first file.
 
-**Invariant:** each sampled value fits the type that is detected for its column.
+**Invariant:** each sampled value can be loaded into a column of the detected type.
 
-It refuses dates written in ways that BigQuery detects and a load here cannot read.
+If a date has a form that BigQuery detects but that cannot be loaded here, that is an error.
 Source of the rules: "Using schema auto-detection".
 """
 
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 SAMPLE = 500
 TYPES = ("INTEGER", "FLOAT", "BOOLEAN", "DATE", "TIME", "TIMESTAMP")
-WORDS = frozenset({"true", "false"})  # a load takes more, "1" and "y" say, for a BOOLEAN
+WORDS = frozenset(
+    {"true", "false"}
+)  # a load also accepts others for a BOOLEAN column, such as "1" and "y"
 OTHER_DATES = re.compile(r"\d{1,2}[/-]\d{1,2}[/-]\d{4}( .*)?|\d{1,2}:\d{2}:\d{2} \d{4}.*")
 NO_NAME = re.compile(r"[^A-Za-z0-9_]")
 
@@ -36,14 +38,14 @@ def detected_json(lines: Iterable[bytes]) -> tuple[Field, ...]:
     """Return the columns of newline-delimited JSON.
 
     Raises:
-        ApiError: nothing can be told of it.
+        ApiError: the sample does not determine a schema.
     """
     seen = _Seen()
     for line in islice((line for line in lines if line.strip()), SAMPLE):
         try:
             row = orjson.loads(line)
         except orjson.JSONDecodeError:
-            continue  # the load itself says so
+            continue  # the load itself reports this row
         if isinstance(row, dict):
             seen.take(row)
     fields = seen.fields("")
@@ -54,14 +56,14 @@ def detected_json(lines: Iterable[bytes]) -> tuple[Field, ...]:
 
 @dataclass(slots=True)
 class _Seen:
-    """What the sample holds for one column, or for a whole row."""
+    """The sampled values of one column, or of a whole row."""
 
     types: set[str] = field(default_factory=set)
     repeated: bool = False
     members: dict[str, _Seen] = field(default_factory=dict)
 
     def take(self, value: object) -> None:
-        """Note one value."""
+        """Add a value."""
         if isinstance(value, dict):
             self.types.add("RECORD")
             for name, item in value.items():
@@ -80,14 +82,14 @@ class _Seen:
             self.types.add(_type_of(value))
 
     def fields(self, path: str) -> tuple[Field, ...]:
-        """Return the columns of a record."""
+        """Return the detected columns of a record."""
         return tuple(seen.as_field(name, path) for name, seen in self.members.items())
 
     def as_field(self, name: str, path: str) -> Field:
-        """Return the column.
+        """Return the detected column.
 
         Raises:
-            ApiError: it is a record in one row and none in another, or one without fields.
+            ApiError: some values are records and others are not, or the records have no fields.
         """
         mode = "REPEATED" if self.repeated else "NULLABLE"
         if "RECORD" not in self.types:
@@ -101,15 +103,15 @@ class _Seen:
 
 
 def detected_csv(lines: Iterable[bytes], how: Dialect) -> tuple[tuple[Field, ...], Dialect, bool]:
-    """Return the columns of CSV, its dialect as found, and whether it has a header.
+    """Return the detected columns of CSV, its dialect, and whether it has a header.
 
     Raises:
-        ApiError: nothing can be told of it.
+        ApiError: the sample does not determine a schema.
     """
     sample = list(islice(lines, SAMPLE))
-    how = replace(how, newlines=True)  # "quoted new lines" are detected
+    how = replace(how, newlines=True)  # line ends in quoted values are detected, too
     if not how.delimiter:
-        # The sort is stable: of equals the comma is first.
+        # The sort is stable: of equally frequent delimiters, the first one counts (the comma).
         how = replace(how, delimiter=max(DELIMITERS, key=lambda mark: _width(sample, how, mark)))
     rows = [row for _, row in how.rows(sample) if not isinstance(row, Flaw)]
     rows = rows[max((how.skip or 0) - 1, 0) :]
@@ -132,7 +134,7 @@ def detected_csv(lines: Iterable[bytes], how: Dialect) -> tuple[tuple[Field, ...
 
 
 def fitted(detected: Sequence[Field], stored: Sequence[Field]) -> tuple[Field, ...]:
-    """Return detected columns as the table has them: its type wins, what it has not is new."""
+    """Return detected columns with the types of the table's columns, and then the new columns."""
     known = {column.name.lower(): column for column in stored}
     found = []
     for column in detected:
@@ -154,7 +156,7 @@ def _types(rows: Sequence[Values], place: int) -> set[str]:
 
 
 def _is_header(first: Values, types: list[str]) -> bool:
-    """Say whether the first row holds only strings and another row something else."""
+    """Say whether the first row has only strings and another row has other values."""
     strings = all(value is None or _type_of(value) == "STRING" for value in first)
     return strings and any(kind != "STRING" for kind in types[: len(first)])
 

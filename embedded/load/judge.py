@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 Row = dict[str, object]
 MAX_ROW_BYTES = 100 * 2**20  # "Row size", quotas of load jobs
 MAX_JSON_DEPTH = 500  # "JSON type"
-JSON_INTEGERS = range(-(2**63), 2**64)  # beyond, a JSON column holds a FLOAT64
+JSON_INTEGERS = range(-(2**63), 2**64)  # a JSON column stores larger integers as FLOAT64
 
 
 class Repeated(dict[str, object]):
-    """An object in which a key occurs twice; the first value counts, as in a JSON column."""
+    """A JSON object that has a key twice; a JSON column keeps the first value."""
 
     again: str = ""
 
@@ -73,8 +73,8 @@ class _Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Record:
-    """Converts the objects of one RECORD; `folded` has its columns by lower-case name."""
+class _RecordConverter:
+    """Converts JSON objects to values of a RECORD; `folded` has the columns by lower-case name."""
 
     path: str
     columns: dict[str, _Column]
@@ -150,7 +150,7 @@ class RowJudge:
 
     def _record_converter(self, fields: tuple[Field, ...], path: str) -> Callable[[object], object]:
         columns = {field.name: self._column(field, path) for field in fields}
-        return _Record(
+        return _RecordConverter(
             path=path,
             columns=columns,
             folded={name.lower(): column for name, column in columns.items()},
@@ -186,17 +186,19 @@ def _array(one: Callable[[object], object], name: str) -> Callable[[object], obj
 
 
 def _folded(key: str) -> str:
-    return key.lower() if key.isascii() else key  # str.lower() would take a Kelvin sign for a k
+    return (
+        key.lower() if key.isascii() else key
+    )  # str.lower() converts the Kelvin sign to k, which BigQuery does not
 
 
 def _json_text(value: object) -> object:
-    """Write a JSON column's value with numbers as BigQuery writes them.
+    """Write a JSON column's value, with numbers in BigQuery's form.
 
-    BigQuery's order of members is not reproduced.  There is no recursion, because 500 levels are
+    The order of members is not BigQuery's.  There is no recursion, because 500 levels are
     legal and Python's limit is 1,000 calls.
     """
     text: list[str] = []
-    todo: list[tuple[object, int]] = [(value, 1)]  # a stack; text with depth 0 is copied as it is
+    todo: list[tuple[object, int]] = [(value, 1)]  # a stack; text with depth 0 is copied unchanged
     while todo:
         part, depth = todo.pop()
         if depth == 0:
@@ -211,7 +213,7 @@ def _json_text(value: object) -> object:
 
 
 def _tokens(part: dict[str, object] | list[object], depth: int) -> Iterator[tuple[object, int]]:
-    """Yield the parts of a container in order: punctuation with depth 0, values with theirs."""
+    """Yield the parts of an array or object in order, with depths; punctuation has depth 0."""
     if isinstance(part, dict):
         yield "{", 0
         for number, (key, item) in enumerate(part.items()):

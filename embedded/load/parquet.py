@@ -1,9 +1,9 @@
-"""Parquet files as rows for the judge, read by DuckDB.
+"""Read Parquet files with DuckDB, as rows for the judge.
 
 **Invariant:** each value has the type that BigQuery documents for its Parquet type.
 
-It refuses by name what BigQuery reads in a way that DuckDB does not show: INT96, maps, and lists
-without `parquetOptions.enableListInference`.
+INT96, maps, and lists without `parquetOptions.enableListInference` are errors, because DuckDB does
+not show what BigQuery would read.  Source: "Loading Parquet data from Cloud Storage".
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ KINDS = {
     "timestamp with time zone": "TIMESTAMP",
     "timestamp_tz_ns": "TIMESTAMP",
 }
-# An explicit schema may read the one as the other.
+# With an explicit schema, a load may convert the first type to the second.
 EXCHANGED = (
     {"DATETIME", "TIMESTAMP"}, {"NUMERIC", "BIGNUMERIC"}, {"INTEGER", "NUMERIC", "BIGNUMERIC"},
 )  # fmt: skip
@@ -48,15 +48,15 @@ NUMERIC_WHOLE, NUMERIC_SCALE = 29, 9
 
 
 class Parquet:
-    """One Parquet file on this machine's disk; use it as a context.
+    """A local Parquet file; use it as a context.
 
     Args:
         path: the file.
-        uri: its name in messages.
+        uri: its URI, for messages.
         lists: parquetOptions.enableListInference.
 
     Raises:
-        ApiError: it is no Parquet file, or holds what is not read here.
+        ApiError: it is not a Parquet file, or has a type that is not supported.
     """
 
     def __init__(self, path: Path, uri: str, *, lists: bool) -> None:
@@ -85,15 +85,15 @@ class Parquet:
         self._duck.close()
 
     def fields(self) -> tuple[Field, ...]:
-        """Return the columns that BigQuery finds in the file.
+        """Return the columns that BigQuery detects in the file.
 
         Raises:
-            ApiError: it holds what is not read here.
+            ApiError: it has a type that is not supported.
         """
         return tuple(self._field(name, kind, name) for name, kind in self._columns)
 
     def lines(self) -> Iterator[bytes]:
-        """Yield each row as a line of JSON."""
+        """Yield each row as a JSON object on one line."""
         wanted = ", ".join(
             f"CAST({quoted(name)} AS {_read_as(kind)})" for name, kind in self._columns
         )
@@ -124,16 +124,16 @@ class Parquet:
 
 
 def check_types(found: Sequence[Field], wanted: Sequence[Field], path: str = "") -> None:
-    """Hold a file's columns to the table's.
+    """Check the types of a file's columns against the table's.
 
     Raises:
-        ApiError: a column is of another type.
+        ApiError: a column has another type.
     """
     known = {column.name.lower(): column for column in wanted}
     for column in found:
         other = known.get(column.name.lower())
         if other is None:
-            continue  # the judge tells whether it may be there
+            continue  # the judge decides about columns that the table lacks
         pair = {column.type, other.type}
         if len(pair) > 1 and not any(pair <= both for both in EXCHANGED):
             raise invalid(
@@ -149,7 +149,7 @@ def check_types(found: Sequence[Field], wanted: Sequence[Field], path: str = "")
 
 
 def _read_as(kind: Any) -> str:  # noqa: ANN401 - as above
-    """Return the type to read: without zones (all is UTC then) and to the microsecond."""
+    """Return the DuckDB type to read a column as: in UTC without time zone, in microseconds."""
     if kind.id == "list":
         return f"{_read_as(kind.children[0][1])}[]"
     if kind.id == "struct":
@@ -158,7 +158,7 @@ def _read_as(kind: Any) -> str:  # noqa: ANN401 - as above
 
 
 def _plain(value: object) -> object:
-    """Return a value as JSON that the judge reads as the same value."""
+    """Convert a value to one that, written as JSON, the judge reads as the same value."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list):

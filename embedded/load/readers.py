@@ -1,8 +1,8 @@
-"""The formats of load jobs: each makes lines of JSON of a source, for the one judge of rows.
+"""The formats of load jobs: each converts a source to lines of JSON, which the judge reads.
 
-**Invariant:** whatever the format, a row's values reach the judge unchanged.
+**Invariant:** the conversion does not change the values of a row.
 
-It refuses formats that are not read here, by name.
+A format that is not supported is an error.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from embedded.model.wire import Json
 
 JSON, CSV, PARQUET = "NEWLINE_DELIMITED_JSON", "CSV", "PARQUET"
-SPOKEN = {JSON: "JSON", CSV: "CSV", PARQUET: "Parquet"}
+FORMAT_NAMES = {JSON: "JSON", CSV: "CSV", PARQUET: "Parquet"}
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How one job reads its sources.
+    """Reads the sources of one load job.
 
     Args:
-        load: the job's configuration.
-        staging: where a Parquet object is put before it is read.
+        load: the job's JobConfigurationLoad.
+        staging: the directory into which Parquet objects are downloaded.
     """
 
     load: Json
@@ -55,12 +55,12 @@ class Reader:
         return str(self.load.get("sourceFormat") or CSV)
 
     def check(self) -> None:
-        """Refuse what is not read here.
+        """Check the format and its options.
 
         Raises:
-            ApiError: the job is of another format, or has an option that is none.
+            ApiError: the format is not supported, or an option is not valid.
         """
-        if self.format not in SPOKEN:
+        if self.format not in FORMAT_NAMES:
             raise unsupported(f"Source format {self.format}")
         if self.format == CSV:
             dialect(self.load)
@@ -68,10 +68,10 @@ class Reader:
             raise unsupported("parquetOptions.enumAsString of a load job")
 
     def detected(self, sources: list[Source], stored: tuple[Field, ...]) -> tuple[Field, ...]:
-        """Return the columns of the first source; those that the table has are as it has them.
+        """Return the columns detected in the first source, with the types that the table has.
 
         Raises:
-            ApiError: nothing can be told of it.
+            ApiError: the source does not determine a schema.
         """
         with sources[0].open() as raw, unpacked(raw)[0] as lines:
             if self.format == PARQUET:
@@ -85,11 +85,11 @@ class Reader:
     def reader(
         self, sources: list[Source], columns: tuple[Field, ...]
     ) -> Callable[[Source, BinaryIO], Iterator[Line]]:
-        """Return what reads each source.
+        """Return the function that yields the lines of a source.
 
         Args:
-            sources: the job's.
-            columns: the table's columns; those of a CSV file in its order.
+            sources: the job's sources.
+            columns: the table's columns, in the order of a CSV file's columns.
         """
         if self.format == JSON:
             return _json_lines
@@ -106,7 +106,7 @@ class Reader:
 
     @contextmanager
     def parquet(self, source: Source, raw: BinaryIO) -> Iterator[Parquet]:
-        """Put a Parquet file on the disk and open it."""
+        """Copy a Parquet object to a local file and open it."""
         path = self.staging / f"parquet-{uuid.uuid4().hex}"
         try:
             with path.open("wb") as out:
@@ -164,7 +164,7 @@ class _CsvRows:
 
 
 def _cell(column: Field, value: str | None) -> object:
-    """Return a value for the judge; text is JSON's own where the column is JSON."""
+    """Return a CSV value for the judge; for a JSON column the text is parsed as JSON."""
     if value is None or column.type != "JSON":
         return value
     orjson.loads(value)

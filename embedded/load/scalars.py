@@ -2,9 +2,9 @@
 
 **Invariant:** DuckDB's JSON reader stores a converter's result without changing its meaning.
 
-It refuses, as a `Flaw` in BigQuery's words, every value that the documentation does not accept.
-Where the documentation says nothing, it refuses (`1.0` into INTEGER, a url-safe alphabet).
-Source of every rule: "Loading JSON data from Cloud Storage" and FACTS.md §1.2.
+A value that the documentation does not accept raises a `Flaw` with BigQuery's message.  So does one
+on which the documentation says nothing, such as `1.0` for INTEGER or url-safe base64.
+Source of every rule: "Loading JSON data from Cloud Storage" and "Data types".
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     Converter = Callable[[object, str], object]
 
 INT64 = range(-(2**63), 2**63)
-INTEGER_DIGITS_MAX = 4_000  # Python reads 4,300
+INTEGER_DIGITS_MAX = 4_000  # Python's int() accepts 4,300
 INTEGER = re.compile(r"(-?)0*([0-9]{1,19})")
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?")
 DATETIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ T]([0-9:]{8}(?:\.[0-9]{1,6})?)")
-# More than six fraction digits: the documentation has at most six, Go writes nine (FACTS.md §1.2).
+# The documentation has at most six fraction digits; up to nine are read here, as Go writes them.
 TIMESTAMP = re.compile(
     r"([0-9]{4})([-/])([0-9]{2})\2([0-9]{2})[ T]([0-9]{2}):([0-9]{2})"
     r"(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?(?:Z| UTC|([+-])([0-9]{1,2})(?::([0-5][0-9]))?)?"
@@ -43,7 +43,7 @@ INFINITE = (math.inf, -math.inf)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECONDS = (-62_135_596_800, 253_402_300_799)  # the years 1 to 9999
 WIDE = Context(prec=100, rounding=ROUND_HALF_UP)  # BigQuery rounds half away from zero
-# The whole digits and the scale that are stored here.  DuckDB's widest decimal has 38 digits,
+# How many whole digits and fraction digits are stored.  DuckDB's widest decimal has 38 digits,
 # BIGNUMERIC has 76: a value that needs more than 38 is refused, never rounded.
 BIGNUMERIC_END = Decimal(2**255).scaleb(-38, WIDE)
 DECIMALS = {"NUMERIC": (29, 9), "BIGNUMERIC": (20, 18)}
@@ -64,11 +64,11 @@ def integer(text: str) -> int | NumberText:
 
 
 class Flaw(Exception):  # noqa: N818 - it is data about a row, not a failure of this program
-    """Why a row does not fit; its text is BigQuery's sentence."""
+    """A row cannot be loaded; the text is BigQuery's message."""
 
 
 def converter(field: Field) -> Converter:
-    """Return the function that turns a JSON value (never null) into the field's stored form."""
+    """Return the function that converts a JSON value (not null) to the field's stored form."""
     if field.type in DECIMALS:
         return _decimal(field)
     if field.max_length:
@@ -110,12 +110,14 @@ def _bytes(value: object, name: str) -> object:
         raw = base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError) as exc:
         raise Flaw(f"Could not decode base64 string to bytes. Field: {name}") from exc
-    return "".join(f"\\x{byte:02X}" for byte in raw)  # how DuckDB casts VARCHAR to BLOB
+    return "".join(
+        f"\\x{byte:02X}" for byte in raw
+    )  # the form that DuckDB casts from VARCHAR to BLOB
 
 
 def _limited(field: Field) -> Converter:
     plain = PLAIN[field.type]
-    width = 4 if field.type == "BYTES" else 1  # _bytes writes four characters a byte
+    width = 4 if field.type == "BYTES" else 1  # _bytes writes up to four characters per byte
 
     def convert(value: object, name: str) -> object:
         text = str(plain(value, name))
@@ -209,7 +211,7 @@ def _timestamp(value: object, name: str) -> object:
 def _instant(found: re.Match[str]) -> datetime | None:
     year, _, month, day, hour, minute, second, fraction, *zone = found.groups()
     sign, off_hours, off_minutes = zone
-    micros = int(f"{fraction or '':0<6}"[:6])  # digits past microseconds are cut off
+    micros = int(f"{fraction or '':0<6}"[:6])  # digits beyond microseconds are dropped
     offset = timedelta(hours=int(off_hours or 0), minutes=int(off_minutes or 0))
     if offset > timedelta(hours=14):
         return None
@@ -270,7 +272,7 @@ def _decimal(field: Field) -> Converter:
             rounded = number.quantize(step, context=WIDE)
         except InvalidOperation:  # more digits than any type has
             rounded = BIGNUMERIC_END
-        size = rounded.copy_abs()  # abs() would round to 28 digits
+        size = rounded.copy_abs()  # abs() would round to the context's 28 digits
         if size >= (BIGNUMERIC_END if exact else limit):
             raise Flaw(f"Invalid {kind} value: {value}. Field: {name}")
         if exact and (size >= limit or rounded != number):
@@ -281,7 +283,7 @@ def _decimal(field: Field) -> Converter:
 
 
 def _exactly(value: str | int) -> Decimal:
-    """Read a number; Python's Decimal refuses exponents of more than 18 digits."""
+    """Parse a number; Python's Decimal refuses exponents of more than 18 digits."""
     try:
         return Decimal(value)
     except InvalidOperation:

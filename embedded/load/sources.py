@@ -1,10 +1,9 @@
-"""The bytes that a load job names: objects, local files, or what was uploaded with the job.
+"""The sources of a load job: objects, local files, or the data uploaded with the job.
 
 **Invariant:** a `Source` that `expand` returned existed when the job began.
 
-It refuses URIs that BigQuery refuses: two wildcards, a wildcard in the bucket, too many of them
-outside of a manifest.
-Objects are read over plain HTTP from STORAGE_EMULATOR_HOST: there is no way to the real service.
+URIs that BigQuery refuses are errors: two wildcards, a wildcard in the bucket's name, too many URIs
+without a manifest.  Objects are read over HTTP from STORAGE_EMULATOR_HOST, never from Google.
 """
 
 from __future__ import annotations
@@ -29,24 +28,24 @@ MAX_URIS = 10_000  # "Load jobs", quotas
 GZIP_MAGIC = b"\x1f\x8b"
 TIMEOUT_S = 60.0
 BUFFER = 1 << 20
-LIST_PAGE = 50  # objects; wildcards are for few, and every listing then goes the way of many
+LIST_PAGE = 50  # objects per page of a listing; small, so that short listings use paging too
 OK = 200
 NOT_FOUND = 404
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One object or file; `path` is set for a local one."""
+    """An object or file; `path` is set only for a local file."""
 
     uri: str
     size_bytes: int
     path: Path | None = None
 
     def open(self) -> BinaryIO:
-        """Open the bytes as stored.
+        """Open the stored bytes.
 
         Raises:
-            ApiError: they are gone, or the server fails.
+            ApiError: the object or file does not exist any more, or the server fails.
         """
         if self.path is not None:
             try:
@@ -59,10 +58,10 @@ class Source:
 
 
 def expand(uris: list[str]) -> list[Source]:
-    """Find every object and file that the URIs name.
+    """Return every object and file that the URIs match.
 
     Raises:
-        ApiError: one of them names nothing, or is no URI that BigQuery takes.
+        ApiError: a URI matches nothing, or BigQuery does not accept it.
     """
     if not uris:
         raise invalid("Required parameter is missing: sourceUris")
@@ -72,10 +71,10 @@ def expand(uris: list[str]) -> list[Source]:
 
 
 def listed(manifests: list[str]) -> list[Source]:
-    """Find what manifests name: objects that hold a URI on each line, in any number.
+    """Return the sources that manifests list; a manifest is an object with one URI per line.
 
     Raises:
-        ApiError: one of the lines is empty, has a wildcard, or names nothing.
+        ApiError: a line is empty, has a wildcard, or its URI does not exist.
     """
     sources: list[Source] = []
     for manifest in expand(manifests):
@@ -115,7 +114,7 @@ def _objects(uri: str) -> Iterator[Source]:
     bucket, name = _split(uri)
     if "*" in bucket:
         raise invalid(f"Invalid source URI {uri}: a wildcard must come after the bucket")
-    if "//" in name:  # BigQuery collapses the slashes and then finds no such object
+    if "//" in name:  # BigQuery replaces several slashes by one, and then does not find the object
         raise not_found("URI", uri)
     prefix, star, suffix = name.partition("*")
     if not star:
@@ -174,10 +173,10 @@ def _get(path: str, uri: str) -> http.client.HTTPResponse:
 
 
 def unpacked(raw: BinaryIO) -> tuple[BinaryIO, bool]:
-    """Gunzip by content, not by name.
+    """Decompress gzip, which is recognized by the content, not by the name.
 
     Returns:
-        the plain bytes, and whether they were compressed.
+        The plain bytes, and whether they were compressed.
     """
     buffered = io.BufferedReader(cast("io.RawIOBase", raw), BUFFER)
     if not buffered.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC):

@@ -1,9 +1,9 @@
-"""Judged rows of one job, written to a file that DuckDB reads in one go.
+"""Write the good rows of one load job to a staging file, which DuckDB then loads.
 
-**Invariant:** the file holds exactly the rows that fit; memory holds one row at a time.
+**Invariant:** the file has exactly the good rows; memory has one row at a time.
 
-It refuses, for the whole job, rows of another day than the partition's, more bad rows than
-allowed, and a mixture of compressed and plain sources.
+The job fails if a row has another day than the partition, if there are more bad rows than allowed,
+or if some sources are compressed and others not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from embedded.load.judge import Row, RowJudge
     from embedded.load.sources import Source
 
-    Line = tuple[int, bytes | Flaw]  # where a row begins, and the row or why it is none
+    Line = tuple[int, bytes | Flaw]  # the position of a row, and the row or why it is malformed
 
 MAX_ERRORS = 5  # "at most five errors are returned per job"
 MAX_PARTITIONS = 4000  # "Partitions modified by a single job"
@@ -33,7 +33,7 @@ CHECK_EVERY = 1000
 
 @dataclass(slots=True)
 class Tally:
-    """What was found so far; one thread's own."""
+    """The counts and errors of a job so far; used by one thread."""
 
     rows: int = 0
     bad: int = 0
@@ -47,17 +47,17 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One job's way from sources to a staging file.
+    """Reads the sources of one job and writes its staging file.
 
     Args:
-        judge: decides what is a row.
-        max_bad: how many lines may be none (maxBadRecords).
-        partition_column: the column whose day is the partition, or "".
-        target: the decorated destination for messages; used with `day` only.
-        day: the only day that rows may be of, or "" for any.
-        format: the sources' format, in messages.
-        check: called now and then; raises if the job was cancelled.
-        reader: makes lines of JSON of a source's bytes, whatever its format.
+        judge: decides whether a line is a row, and converts it.
+        max_bad: the maximum number of bad rows (maxBadRecords).
+        partition_column: the column by which the table is partitioned; "" for none.
+        target: the destination with its partition decorator, for messages.
+        day: the only day that rows may have; "" for any.
+        format: the sources' format, for messages.
+        check: called from time to time; raises if the job was cancelled.
+        reader: converts a source's bytes to lines of JSON.
     """
 
     judge: RowJudge
@@ -70,7 +70,7 @@ class Stage:
     reader: Callable[[Source, BinaryIO], Iterator[Line]]
 
     def write(self, sources: list[Source], path: Path) -> Tally:
-        """Judge every row of the sources and write the good ones.
+        """Judge every row of the sources, and write the good ones.
 
         Raises:
             ApiError: the job fails.

@@ -1,1 +1,1 @@
-"""The translation of GoogleSQL statements into DuckDB's SQL, and their execution."""
+"""GoogleSQL: parse statements, check them, translate them to DuckDB's SQL, run DDL and DML."""

@@ -1,9 +1,9 @@
-"""What DML writes into nested columns: STRUCTs named as the table's, paths of SET, INSERT ROW.
+"""Convert the values that DML writes to their columns' form: STRUCTs, SET of a path, INSERT ROW.
 
-**Invariant:** a STRUCT that is written out takes the names of the column that it goes into, by
-place ("Conversion rules: STRUCT"); a SET of a path leaves the other fields as they are.
+**Invariant:** a STRUCT constructor gets the field names of its column, by position ("Conversion
+rules: STRUCT").  SET of a path does not change the other fields.
 
-It refuses paths through arrays, and STRUCTs with another number of fields.
+Paths through arrays, and STRUCTs with another number of fields, are errors.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 Fields = tuple["Field", ...]
 
 
-def settle(tree: exp.Expr, fields: Fields, source: Fields) -> None:
-    """Put every value that a statement writes into the form of its column.
+def convert_assignments(tree: exp.Expr, fields: Fields, source: Fields) -> None:
+    """Convert every value that a statement writes to the form of its column.
 
     Args:
-        tree: an INSERT, UPDATE or MERGE, before it is rewritten.
+        tree: an INSERT, UPDATE or MERGE, before `rewritten`.
         fields: the columns of its target.
-        source: the columns of a MERGE's source, where that is a table.
+        source: the columns of a MERGE's source if that is a table; else ().
 
     Raises:
-        ApiError: a value has another form, or goes where there is no column.
+        ApiError: a value does not have the form of its column, or there is no such column.
     """
     if isinstance(tree, exp.Insert):
         _insert(tree, fields)
@@ -79,7 +79,7 @@ def _field(name: str, fields: Fields) -> Field:
 
 
 def _like(node: exp.Expr, field: Field, *, item: bool = False) -> exp.Expr:
-    """Name the fields of a STRUCT that is written out as the column's."""
+    """Give the fields of a STRUCT constructor the names of the column's fields."""
     if isinstance(node, exp.Alias):
         node.set("this", _like(node.this, field))
         return node
@@ -113,7 +113,7 @@ def _like(node: exp.Expr, field: Field, *, item: bool = False) -> exp.Expr:
 
 
 def _assigned(pairs: list[exp.Expr], fields: Fields, alias: str) -> list[exp.Expr]:
-    """Turn assignments to paths into one assignment for each column."""
+    """Convert assignments to paths into one assignment per column."""
     found: dict[str, list[tuple[list[str], exp.Expr]]] = {}
     for pair in pairs:
         path = _path(pair.this, fields, alias)
@@ -138,7 +138,7 @@ def _path(node: exp.Expr, fields: Fields, alias: str) -> list[str]:
 
 
 def _changed(field: Field, base: exp.Expr, changes: list[tuple[list[str], exp.Expr]]) -> exp.Expr:
-    """Return a column's value after the changes of its fields."""
+    """Return the expression of a column's value with some of its fields changed."""
     whole = [value for path, value in changes if not path]
     if whole:
         if len(changes) > 1:

@@ -63,7 +63,7 @@ def _unnest(node: exp.Expr) -> None:
 
 
 def _output(item: exp.Expr) -> exp.Expr:
-    """Return the output that a number in GROUP BY or ORDER BY names."""
+    """Return the SELECT item that a number in GROUP BY or ORDER BY refers to."""
     select = item.find_ancestor(exp.Select)
     if isinstance(item, exp.Literal) and item.is_int and select is not None:
         place = int(item.name) - 1

@@ -1,8 +1,6 @@
-"""Texts that stand for dates: a STRING literal where a function takes a date becomes one.
+"""Convert STRING literals to dates where a function takes a date.
 
-**Invariant:** only literals are coerced ("Conversion rules: literal coercion"), never columns.
-
-It refuses nothing.
+**Invariant:** only literals are converted ("Conversion rules: literal coercion"), never columns.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ _BOTH = (exp.DateDiff, exp.TimestampDiff, exp.DatetimeDiff, exp.TimeDiff)
 
 
 def coerce_texts(tree: exp.Expr) -> None:
-    """Cast the literals among the arguments of functions of dates."""
+    """Cast the STRING literals among the arguments of date and time functions."""
     for node in list(tree.walk()):
         for kind, classes in _TAKES.items():
             if isinstance(node, classes):

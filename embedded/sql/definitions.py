@@ -1,7 +1,7 @@
-"""DDL: CREATE and DROP of datasets, tables and views, ALTER TABLE … ADD COLUMN and SET OPTIONS.
+"""Run DDL: CREATE and DROP of datasets, tables and views, ALTER TABLE … ADD COLUMN and SET OPTIONS.
 
-**Invariant:** a table made here is the one that the API would make of the same schema, partitioning
-and options.
+**Invariant:** the resources are those that the REST API would create for the same schema,
+partitioning and options.
 
 CREATE TABLE is in `create_table`, columns and options in `column_definitions`.
 """
@@ -52,10 +52,10 @@ VIEW_OPTIONS = {key: OPTIONS[key] for key in ("description", "friendly_name", "l
 
 
 def define(cursor: duckdb.DuckDBPyConnection, statement: Statement, context: Context) -> Json:
-    """Carry a statement of DDL out; returns its part of the job's statistics.
+    """Run a statement of DDL; return its part of the job's statistics.
 
     Raises:
-        ApiError: it cannot be carried out.
+        ApiError: it cannot be run.
     """
     tree = statement.tree
     if isinstance(tree, exp.Drop):
@@ -141,7 +141,7 @@ def _drop_dataset(cursor: duckdb.DuckDBPyConnection, tree: exp.Drop, ref: Datase
 
 
 def _alter(cursor: duckdb.DuckDBPyConnection, tree: exp.Alter, context: Context) -> Json:
-    """ALTER TABLE … ADD COLUMN and SET OPTIONS; the rest is for the API."""
+    """Run ALTER TABLE … ADD COLUMN or SET OPTIONS; other changes need the REST API."""
     ref = table_of(tree.this, context)
     if tree.args.get("kind") != "TABLE":
         raise unsupported(f"ALTER {tree.args.get('kind')}")
@@ -167,7 +167,7 @@ def _alter(cursor: duckdb.DuckDBPyConnection, tree: exp.Alter, context: Context)
 def _with_options(
     cursor: duckdb.DuckDBPyConnection, table: Table, action: exp.AlterSet, context: Context
 ) -> Table:
-    """SET OPTIONS: what is named changes, the rest stays."""
+    """Run SET OPTIONS: change the given options, keep the others."""
     body = dict(table.body)
     for properties in filter(None, action.expressions):  # OPTIONS() of nothing is parsed as None
         if not isinstance(properties, exp.Properties):

@@ -1,8 +1,8 @@
-"""The part of GoogleSQL that is known to mean here what it means in BigQuery.
+"""The supported part of GoogleSQL: syntax with the same meaning here as in BigQuery.
 
-**Invariant:** a statement that passes `check` consists of these nodes only.
+**Invariant:** a statement that passes `check` has only nodes of these classes.
 
-It refuses everything else by name, which is how a wrong answer is kept from being given.
+Any other syntax is an error, so that no query gets a wrong answer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sqlglot import Token
 
-# Class names, so that a class which this version of SQLGlot has not is no error.
+# Names of classes, not classes, because some versions of SQLGlot lack some of them.
 SHAPES = """
 Select From Join Where Group Having Order Ordered Limit Offset Subquery CTE With Qualify
 Distinct Union Except Intersect Values Tuple Table TableAlias Identifier Column Alias Star Dot
@@ -55,7 +55,7 @@ Unicode Ascii Cbrt Sinh Cosh Tanh SafeAdd SafeSubtract SafeMultiply SafeNegate B
 BitwiseOrAgg BitwiseXorAgg JSONExtractArray JSONValueArray ParseJSON JSONFormat Int64 Float64
 JSONBool String
 """
-# The names of GoogleSQL among those that SQLGlot knows: it also takes LEN, NVL, LIST and the like.
+# GoogleSQL's names of functions: SQLGlot also accepts those of other dialects (LEN, NVL, LIST).
 NAMES = """
 ABS ACOS ANY_VALUE APPROX_COUNT_DISTINCT APPROX_QUANTILES ARRAY ARRAY_AGG ARRAY_CONCAT
 ARRAY_CONCAT_AGG ARRAY_FIRST ARRAY_LAST ARRAY_LENGTH ARRAY_REVERSE ARRAY_TO_STRING ASCII ASIN ATAN
@@ -79,7 +79,7 @@ UPPER VARIANCE VAR_POP VAR_SAMP WEEK
 """
 FOREIGN = frozenset(exp.FUNCTION_BY_NAME) - set(NAMES.split()) - {"AND", "OR", "CASE"}  # operators
 ALLOWED = frozenset(f"{SHAPES} {OPERATORS} {FUNCTIONS}".split())
-# What a table, a join or a SELECT may carry: a version, a sample, a pivot are none of them.
+# The clauses that a table, join or SELECT may have; not versions, samples and pivots.
 CARRIED: dict[type[exp.Expr], frozenset[str]] = {
     exp.Table: frozenset({"this", "db", "catalog", "alias", "joins"}),
     exp.Join: frozenset({"this", "side", "kind", "on", "using", "method"}),
@@ -109,10 +109,10 @@ CARRIED: dict[type[exp.Expr], frozenset[str]] = {
 
 
 def check_names(tokens: Sequence[Token]) -> None:
-    """Refuse functions of other dialects, whose names the parsed tree does not tell.
+    """Refuse functions of other dialects by their names, which the parsed tree does not have.
 
     Raises:
-        ApiError: there is one.
+        ApiError: there is such a function.
     """
     for before, name, after in zip([None, *tokens], tokens, tokens[1:], strict=False):
         qualified = before is not None and before.text == "."
@@ -121,10 +121,10 @@ def check_names(tokens: Sequence[Token]) -> None:
 
 
 def check(tree: exp.Expr) -> None:
-    """Hold a statement to the grammar.
+    """Check that a statement has only supported syntax.
 
     Raises:
-        ApiError: it has a part whose meaning here is not known to be BigQuery's.
+        ApiError: it has a part whose meaning in DuckDB may differ from BigQuery's.
     """
     for node in tree.walk():
         if isinstance(node, exp.Anonymous) and not _is_known(node):
@@ -139,10 +139,10 @@ def check(tree: exp.Expr) -> None:
 
 
 def check_source(node: exp.Table) -> None:
-    """Refuse a sample or a version of a table, which is lost when a view is opened.
+    """Refuse TABLESAMPLE and FOR SYSTEM_TIME; they would be lost when a view becomes a subquery.
 
     Raises:
-        ApiError: it has one.
+        ApiError: the table has one of them.
     """
     _check_carried(node, CARRIED[exp.Table] | {"pivots"})
 
@@ -160,7 +160,7 @@ def _is_known(node: exp.Anonymous) -> bool:
 def _text(node: exp.Expr) -> str:
     try:
         return f" ({node.sql('bigquery')[:80]})"
-    except ValueError:  # SQLGlot cannot write every part alone
+    except ValueError:  # SQLGlot cannot write every node by itself
         return ""
 
 
@@ -171,10 +171,10 @@ def _check_carried(node: exp.Expr, known: Iterable[str]) -> None:
 
 
 def _check_star(node: exp.Select) -> None:
-    """Refuse `*` where the columns that DuckDB makes of it are not BigQuery's.
+    """Refuse `*` where its columns in DuckDB differ from BigQuery's.
 
-    BigQuery spreads a STRUCT out of UNNEST and puts the columns of USING first; in a subquery
-    DuckDB renames the second of two columns of one name.
+    BigQuery expands the STRUCTs of an UNNEST to columns, and puts the columns of USING first.  In a
+    subquery DuckDB renames the second of two columns with one name.
     """
     if not any(isinstance(item, exp.Star) for item in node.expressions):
         return

@@ -1,9 +1,9 @@
-"""Names of a query's columns, as BigQuery gives and finds them.
+"""Give the columns of a query the names that BigQuery gives them, and resolve aliases.
 
-**Invariant:** every output of the outermost SELECT has the name it would have in BigQuery, and a
-name that is an alias of the SELECT list means that alias in GROUP BY and ORDER BY.
+**Invariant:** every column of the outermost SELECT has its name in BigQuery.  In GROUP BY and ORDER
+BY an alias of the SELECT list means that alias, also if a column has the same name.
 
-It refuses an alias in QUALIFY that hides a column of its own expression.
+An alias in QUALIFY that hides a column of its own expression is an error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from embedded.model.errors import unsupported
 
 
 def name_outputs(tree: exp.Expr) -> None:
-    """Name columns without an alias: a path by its last part, anything else `f0_`, `f1_`, …."""
+    """Name columns without an alias: a path by its last part, others `f0_`, `f1_`, …."""
     for select in _outermost(tree):
         anonymous = 0
         named = []
@@ -49,14 +49,14 @@ def _path_name(item: exp.Expr) -> str:
     return ""
 
 
-def settle_aliases(tree: exp.Expr) -> None:
-    """Put the alias's expression where GoogleSQL takes the alias and DuckDB takes a column.
+def resolve_aliases(tree: exp.Expr) -> None:
+    """Replace an alias by its expression where GoogleSQL means the alias and DuckDB a column.
 
     `SELECT DATE_TRUNC(date, MONTH) AS date … GROUP BY date` groups by month in BigQuery ("Query
     syntax: alias visibility") and by day in DuckDB.
 
     Raises:
-        ApiError: it is not known which of the two is meant.
+        ApiError: it is not known which of the two BigQuery means.
     """
     for select in list(tree.find_all(exp.Select)):
         aliases = {
@@ -81,7 +81,7 @@ def _settle(clause: exp.Expr, select: exp.Select, aliases: dict[str, exp.Expr], 
         if value is None or column.table or column.find_ancestor(exp.Select) is not select:
             continue
         if name == "order" and isinstance(column.parent, exp.Ordered):
-            continue  # a bare name: DuckDB takes the alias too
+            continue  # only a name: DuckDB means the alias, too
         column.replace(exp.paren(value.copy()) if name != "group" else value.copy())
 
 

@@ -1,8 +1,8 @@
-"""Query parameters: values that came with a query, as DuckDB expressions.
+"""Convert query parameters to DuckDB expressions.
 
-**Invariant:** a parameter's expression has the declared type, whatever its value looks like.
+**Invariant:** a parameter's expression has the declared type, whatever its value is.
 
-It refuses types that this stand-in does not hold.
+A type that is not supported is an error.  Source: "QueryParameter" of the REST reference.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def parameters_of(query: Json) -> dict[str, str]:
-    """Return name → DuckDB expression; positional ones are named by their place, from 1."""
+    """Return DuckDB expressions by parameter name; a positional one's name is its place, from 1."""
     items = query.get("queryParameters") or []
     return {
         str(item.get("name") or f"{PLACE}{place}"): _value(
@@ -31,7 +31,7 @@ def parameters_of(query: Json) -> dict[str, str]:
 
 
 def in_text(given: Json) -> Json:
-    """Return a parameter with its values in text, as the API writes them; clients send numbers."""
+    """Return a parameter with all values as text, as documented; some clients send numbers."""
     return {key: _in_text(key, item) for key, item in given.items()}
 
 

@@ -20,7 +20,7 @@ def parsed(sql: str) -> exp.Expr:
     """Parse one GoogleSQL statement.
 
     Raises:
-        ApiError: it is none, or SQLGlot does not understand it.
+        ApiError: it is not exactly one statement, or SQLGlot cannot parse it.
     """
     trees = parsed_all(sql)
     if len(trees) != 1:
@@ -29,10 +29,10 @@ def parsed(sql: str) -> exp.Expr:
 
 
 def parsed_all(sql: str) -> list[exp.Expr]:
-    """Parse the statements of a script, which may be a single one.
+    """Parse the statements of a script; a script may be one statement.
 
     Raises:
-        ApiError: SQLGlot does not understand it.
+        ApiError: SQLGlot cannot parse it.
     """
     try:
         return [
@@ -46,7 +46,7 @@ def parsed_all(sql: str) -> list[exp.Expr]:
 
 
 def _numbered(sql: str) -> str:
-    """Name positional parameters by their place, which the parsed tree no longer tells."""
+    """Name positional parameters by their place, which the parsed tree does not have any more."""
     tokens = sqlglot.tokenize(sql, read="bigquery")
     check_names(tokens)
     places = [token for token in tokens if token.token_type is TokenType.PLACEHOLDER]

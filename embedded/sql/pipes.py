@@ -1,9 +1,9 @@
-"""Pipe syntax, written as ordinary queries before they are parsed.
+"""Rewrite pipe syntax as ordinary queries, before parsing.
 
-**Invariant:** each operator works on the rows of those before it ("Pipe query syntax"); SQLGlot's
-own reading merges them into one SELECT, which filters before an earlier LIMIT and loses a DISTINCT.
+**Invariant:** each operator works on the rows of the operators before it ("Pipe query syntax").
+SQLGlot would merge them into one SELECT, which filters before an earlier LIMIT and loses DISTINCT.
 
-It refuses operators that it has no faithful form for, by name.
+Operators without an equivalent query are errors.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ JOINING = {"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS"}
 
 
 def without_pipes(sql: str) -> str:
-    """Return `sql` with every chain of pipe operators written as a query.
+    """Return `sql` with every chain of pipe operators rewritten as an ordinary query.
 
     Raises:
         ApiError: an operator is not supported.
-        SqlglotError: the text has no tokens of GoogleSQL.
+        SqlglotError: the text cannot be split into tokens of GoogleSQL.
     """
     tokens = sqlglot.tokenize(sql, read="bigquery")
     if all(token.token_type is not TokenType.PIPE_GT for token in tokens):
@@ -42,13 +42,13 @@ def without_pipes(sql: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A piece of SQL with its tokens, whose positions are those of the whole."""
+    """A part of the SQL text with its tokens; their positions are those in the whole text."""
 
     sql: str
     tokens: Sequence[Token]
 
     def rewritten(self) -> str:
-        """Rewrite the chains inside of parentheses first, then the one on this level."""
+        """Rewrite the chains in parentheses, then the chain on this level."""
         segments = self._split(TokenType.PIPE_GT)
         if len(segments) == 1:
             return segments[0].inner()
@@ -59,7 +59,7 @@ class _Text:
         return chain.query()
 
     def inner(self) -> str:
-        """Return the text with chains in its parentheses rewritten."""
+        """Return the text with the chains in parentheses rewritten."""
         pieces: list[str] = []
         at = self.tokens[0].start
         for opening, closing in self._groups():
@@ -70,21 +70,21 @@ class _Text:
         return "".join(pieces) + self.sql[at : self.tokens[-1].end + 1]
 
     def after(self, count: int) -> _Text:
-        """Return the text without its first tokens.
+        """Return the text after its first `count` tokens.
 
         Raises:
-            ApiError: nothing is left.
+            ApiError: nothing follows them.
         """
         if len(self.tokens) <= count:
             raise unsupported(f"|> {self.word()} without arguments")
         return _Text(self.sql, self.tokens[count:])
 
     def word(self, place: int = 0) -> str:
-        """Return a token in upper case, "" after the end."""
+        """Return a token in upper case; "" after the end."""
         return self.tokens[place].text.upper() if place < len(self.tokens) else ""
 
     def split_at(self, word: str) -> tuple[_Text, _Text]:
-        """Return what stands before and after a word on this level; either may be empty."""
+        """Return the texts before and after a word on this level; either may be empty."""
         depth = 0
         for place, token in enumerate(self.tokens):
             depth += (token.text in OPENING) - (token.text in CLOSING)
@@ -94,7 +94,7 @@ class _Text:
         return self, _Text(self.sql, ())
 
     def items(self) -> list[_Text]:
-        """Split a list at its commas."""
+        """Return the parts between the commas on this level."""
         return self._split(TokenType.COMMA)
 
     def _split(self, kind: TokenType) -> list[_Text]:
@@ -125,7 +125,7 @@ class _Text:
 
 @dataclass(slots=True)
 class _Chain:
-    """The query so far: `source` is what stands after FROM, the rest comes after it."""
+    """The query that is built from a chain: `source` is its FROM item, the others its clauses."""
 
     source: str = ""
     prefix: str = ""
@@ -134,7 +134,7 @@ class _Chain:
     tail: str = ""
 
     def begin(self, first: _Text) -> None:
-        """Take the part before the first pipe: `FROM …` or a whole query."""
+        """Begin with the text before the first pipe: `FROM …` or a whole query."""
         if first.word() == "WITH" and first.split_at("FROM")[1].tokens:
             head, rest = first.split_at("FROM")
             if head.split_at("SELECT")[1].tokens:
@@ -148,15 +148,15 @@ class _Chain:
             self.source = f"({first.inner()})"
 
     def query(self, columns: str = "*") -> str:
-        """Return the query so far."""
+        """Return the query as text."""
         where = f" WHERE {' AND '.join(f'({c})' for c in self.wheres)}" if self.wheres else ""
         return f"{self.prefix}SELECT {columns} FROM {self.source}{where}{self.tail}"  # noqa: S608
 
     def add(self, operator: _Text) -> None:
-        """Take one operator.
+        """Apply an operator.
 
         Raises:
-            ApiError: it is not supported.
+            ApiError: the operator is not supported.
         """
         word = operator.word()
         if word == "WHERE":
@@ -201,7 +201,9 @@ class _Chain:
     def _join(self, operator: _Text) -> None:
         self._close_tail()
         if self.wheres and operator.word() in {"RIGHT", "FULL"}:
-            self._wrap_all("*")  # rows that were filtered out must not come back unmatched
+            self._wrap_all(
+                "*"
+            )  # an outer join must not return rows that an earlier operator removed
         self.source += f" {operator.inner()}"
         self.joined = True
 
@@ -230,7 +232,7 @@ class _Chain:
         return not (self.wheres or self.tail or self.joined or self.prefix)
 
     def _close_tail(self) -> None:
-        """Make a subquery of what has an ORDER BY or a LIMIT, which comes before what follows."""
+        """Make a subquery of a query with ORDER BY or LIMIT, which precede later operators."""
         if self.tail:
             self._wrap_all("*")
 

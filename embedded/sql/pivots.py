@@ -1,10 +1,10 @@
-"""PIVOT and UNPIVOT, written as ordinary queries ("PIVOT operator", "UNPIVOT operator").
+"""Rewrite PIVOT and UNPIVOT as ordinary queries ("PIVOT operator", "UNPIVOT operator").
 
-**Invariant:** PIVOT groups by the columns that it does not name; UNPIVOT gives the other columns,
-the value, the name, and no rows of NULL unless it is told to.
+**Invariant:** PIVOT groups by the columns that it does not name.  UNPIVOT returns the other
+columns, the value and the name; rows with a NULL value only with INCLUDE NULLS.
 
-It refuses sources whose columns are not known, values without a name, and other aggregates than
-those that leave NULL out.
+These are errors: sources with unknown columns, values without a name, and aggregates that do not
+ignore NULL.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def without_pivots(tree: exp.Expr, tables: dict[str, Table]) -> None:
     """Replace every PIVOT and UNPIVOT of a resolved statement.
 
     Raises:
-        ApiError: one of them cannot be written otherwise.
+        ApiError: one of them has no equivalent query.
     """
     for node in list(tree.find_all(exp.Table, exp.Subquery)):
         pivots = node.args.get("pivots")
@@ -90,7 +90,7 @@ def _value(item: exp.Expr) -> tuple[exp.Expr, str]:
 
 
 def _only(aggregate: exp.Expr, key: exp.Expr, value: exp.Expr) -> exp.Expr:
-    """Return the aggregate over the rows of one value."""
+    """Return the aggregate over the rows that have one value of the pivot column."""
     if not isinstance(aggregate, AGGREGATES):
         raise unsupported(f"PIVOT with {aggregate.key.upper()}")
     here = exp.EQ(this=key.copy(), expression=value.copy())

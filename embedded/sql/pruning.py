@@ -1,10 +1,11 @@
-"""Whether a query filters on the partition column of each table that wants it.
+"""Check that a query has the partition filters that its tables require.
 
-**Invariant:** a table with require_partition_filter is read only under a condition on its partition
-column that could be used to leave partitions out.
+**Invariant:** a query reads a table with require_partition_filter only with a condition on the
+partition column that could exclude partitions.
 
-It refuses the query in BigQuery's words ("Managing partitioned tables").  A condition counts if it
-compares the bare column, in a WHERE or an ON, through views and subqueries that pass the column on.
+Otherwise the query is an error with BigQuery's message ("Managing partitioned tables").  A
+condition counts if it compares the bare column, in a WHERE or an ON clause, also around a view or
+subquery that returns the column.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ if TYPE_CHECKING:
     from embedded.store.catalog import Table
 
 COMPARISONS = (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
-# Functions of the column through which BigQuery can still leave partitions out.
+# Functions of the column with which BigQuery can still exclude partitions.
 THROUGH = (exp.Cast, exp.TimestampTrunc, exp.DateTrunc, exp.Date, exp.Paren, exp.TsOrDsToDate)
 
 
 def require_filters(tree: exp.Expr, tables: dict[str, Table]) -> None:
-    """Hold a statement to the partition filters that its tables require.
+    """Check that a statement has the partition filters that its tables require.
 
     Args:
-        tree: the statement, its tables marked.
-        tables: the marks and what they stand for.
+        tree: the statement; `Resolver` has marked its tables.
+        tables: the tables, by the marks.
 
     Raises:
         ApiError: a filter is missing.
     """
-    wanting = {key for key, table in tables.items() if table.wants_filter}
+    wanting = {key for key, table in tables.items() if table.requires_filter}
     for node in list(tree.find_all(exp.Table)):
         key = node.meta.get("table")
         if key in wanting and not _is_target_of_insert(node):
@@ -58,7 +59,7 @@ def _is_target_of_insert(node: exp.Table) -> bool:
 
 
 def _filtered(source: exp.Expr, column: str) -> bool:
-    """Say whether the SELECT around `source`, or one further out, filters on its column."""
+    """Say whether the SELECT around `source`, or an outer one, filters on its partition column."""
     select = source.find_ancestor(exp.Select, exp.Delete, exp.Update, exp.Merge)
     if select is None:
         return False
@@ -113,7 +114,7 @@ def _is_column(node: exp.Expr, name: str, column: str) -> bool:
 
 
 def _is_fixed(node: object) -> bool:
-    """Say whether an operand does not depend on the row; a subquery is taken to be constant."""
+    """Say whether an operand is the same for all rows; a subquery counts as constant."""
     items = node if isinstance(node, list) else [node]
     return all(
         not isinstance(item, exp.Expr)
@@ -124,7 +125,7 @@ def _is_fixed(node: object) -> bool:
 
 
 def _passed_on(select: exp.Select, name: str, column: str) -> str:
-    """Return the name under which a SELECT passes the column on, or ""."""
+    """Return the name that the column has in a SELECT's result; "" if it is not there."""
     for item in select.expressions:
         bare = item.this if isinstance(item, exp.Alias) else item
         if isinstance(bare, exp.Star) or (isinstance(bare, exp.Column) and bare.is_star):
@@ -138,7 +139,7 @@ def _passed_on(select: exp.Select, name: str, column: str) -> str:
 
 
 def _uses(select: exp.Select) -> list[exp.Expr]:
-    """Return the places where a subquery's or a CTE's rows are read."""
+    """Return the nodes that read the rows of a subquery or CTE."""
     node: exp.Expr = select
     while isinstance(node.parent, exp.SetOperation):
         node = node.parent

@@ -23,7 +23,7 @@ from embedded.sql.pivots import without_pivots
 from embedded.store.catalog import Table, find_table
 from embedded.store.database import Resources
 from embedded.store.datasets import find_dataset
-from embedded.store.information import materialised
+from embedded.store.information import materialize
 
 if TYPE_CHECKING:
     import duckdb
@@ -35,7 +35,7 @@ MAX_VIEW_DEPTH = 16  # "Views", limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a query's names and parameters mean.
+    """The values by which the names and parameters of a query are resolved.
 
     Args:
         project: the project of names without one.
@@ -157,7 +157,7 @@ class Resolver:
         dataset = default if location else place or default
         if dataset:
             find_dataset(self._cursor, DatasetRef(project, dataset))
-        name, fields = materialised(self._cursor, view, project, dataset, location)
+        name, fields = materialize(self._cursor, view, project, dataset, location)
         self.extra += fields
         node.meta["placed"] = "yes"
         alias = node.args.get("alias")
@@ -220,7 +220,7 @@ class Resolver:
     def _open(self, node: exp.Table, view: Table, depth: int) -> None:
         inner = Resolver(
             self._cursor, Context(project=view.ref.project)
-        )  # a view's names do not depend on who reads it
+        )  # a view's names do not depend on the reader's default dataset
         inner.tables = self.tables
         query = inner.resolved(parsed(view.view_sql), depth + 1)
         without_pivots(query, self.tables)
@@ -252,7 +252,7 @@ class Resolver:
         return [*own, *self.extra]
 
     def fields_of(self, node: exp.Expr | None) -> tuple[Field, ...]:
-        """Return the columns of a source that is a table, else none."""
+        """Return the columns of a source if it is a table; else ()."""
         key = node.meta.get("table") if isinstance(node, exp.Table) else None
         return self.tables[key].fields if key is not None else ()
 

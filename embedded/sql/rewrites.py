@@ -1,8 +1,8 @@
-"""Expressions whose plain translation would mean something else in DuckDB.
+"""Rewrite expressions that would have another meaning in DuckDB.
 
-**Invariant:** `rewritten` changes nothing but meaning: each rule names the difference it removes.
+**Invariant:** each rule states the difference between GoogleSQL and DuckDB that it removes.
 
-It refuses forms of a function for which no faithful rewriting is known.
+A form of a function without an equivalent expression is an error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
 
 
 def rewritten(tree: exp.Expr, parameters: dict[str, str]) -> exp.Expr:
-    """Apply every rule, innermost expressions first; parameters become their expressions."""
+    """Apply the rules, innermost expressions first, and replace parameters by their expressions."""
     for node in reversed(list(tree.bfs())):
         if isinstance(node, exp.Parameter):
             after: exp.Expr = _parameter(node, parameters)
@@ -48,7 +48,7 @@ def _parameter(node: exp.Expr, parameters: dict[str, str]) -> exp.Expr:
 
 
 def _literal(node: exp.Expr) -> exp.Expr:
-    """Make 1.5 FLOAT64 (DuckDB: DECIMAL), and an operand INT64 (DuckDB: INT32, which overflows)."""
+    """Cast 1.5 to FLOAT64 (DuckDB: DECIMAL), and an operand to INT64 (DuckDB: INT32 overflows)."""
     if node.is_string:
         return node
     if not node.is_int:
@@ -60,14 +60,14 @@ def _literal(node: exp.Expr) -> exp.Expr:
 
 
 def _is_fixed(node: exp.Expr) -> bool:
-    """Say whether DuckDB would take an operand for a small constant: columns are INT64."""
+    """Say whether an operand is a constant, which DuckDB may treat as INT32; columns are INT64."""
     return all(
         isinstance(part, (exp.Literal, exp.Paren, exp.Neg, *ARITHMETIC)) for part in node.walk()
     )
 
 
 def _type(node: exp.Expr) -> exp.Expr:
-    """Give NUMERIC and BIGNUMERIC the precision that columns have here."""
+    """Use the precision with which columns store NUMERIC and BIGNUMERIC."""
     assert isinstance(node, exp.DataType)
     names = {
         exp.DataType.Type.DECIMAL: "DECIMAL(38, 9)",
@@ -81,7 +81,7 @@ def _type(node: exp.Expr) -> exp.Expr:
 
 
 def _cast(node: exp.Expr) -> exp.Expr:
-    """Convert by GoogleSQL's rules where DuckDB's differ ("Conversion functions")."""
+    """Rewrite CAST by GoogleSQL's rules where DuckDB's differ ("Conversion functions")."""
     if node.args.get("format"):
         raise unsupported("CAST with FORMAT")
     safe = "safe_" if isinstance(node, exp.TryCast) else ""
@@ -128,7 +128,7 @@ def _rounding(name: str) -> Callable[[exp.Expr], exp.Expr]:
 
 
 def _item(node: exp.Expr) -> exp.Expr:
-    """Count array items from 0 and fail outside of the array, unless it is a SAFE_ form."""
+    """Index arrays from 0 (DuckDB: from 1); out of range is an error, except in SAFE_ forms."""
     (index,) = node.expressions
     if index.is_string:
         raise unsupported("Access to JSON by subscript (use JSON_QUERY or JSON_VALUE)")
@@ -139,7 +139,7 @@ def _item(node: exp.Expr) -> exp.Expr:
 
 
 def _like(node: exp.Expr) -> exp.Expr:
-    """Escape with a backslash, as GoogleSQL does without being told."""
+    """Rewrite LIKE with backslash as its escape character, which DuckDB has only with ESCAPE."""
     if isinstance(node.parent, exp.Escape):
         return node
     return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
@@ -167,7 +167,7 @@ def _json(name: str) -> Callable[[exp.Expr], exp.Expr]:
 
 
 def _approx_quantiles(node: exp.Expr) -> exp.Expr:
-    """Give the exact quantiles, which are an approximation too."""
+    """Rewrite APPROX_QUANTILES by exact quantiles, which the definition allows."""
     count = node.args.get("expression")
     if not isinstance(count, exp.Literal) or not count.is_int:
         raise unsupported("APPROX_QUANTILES with a number that is no literal")
@@ -177,7 +177,7 @@ def _approx_quantiles(node: exp.Expr) -> exp.Expr:
 
 
 def _array_agg(node: exp.Expr) -> exp.Expr:
-    """Move IGNORE NULLS into a FILTER and LIMIT into a slice."""
+    """Rewrite ARRAY_AGG: IGNORE NULLS as a FILTER, LIMIT as a slice."""
     agg = node.this if isinstance(node, exp.IgnoreNulls) else node
     if not isinstance(agg, exp.ArrayAgg):
         return node
@@ -198,7 +198,7 @@ def _array_agg(node: exp.Expr) -> exp.Expr:
 
 
 def _unnest(node: exp.Expr) -> exp.Expr:
-    """Count offsets from 0; DuckDB's WITH ORDINALITY counts from 1."""
+    """Rewrite WITH OFFSET, which counts from 0, by WITH ORDINALITY, which counts from 1."""
     offset = node.args.get("offset")
     if offset is None or isinstance(offset, bool):
         if offset:
@@ -221,13 +221,13 @@ def _unnest(node: exp.Expr) -> exp.Expr:
 
 
 def _struct(node: exp.Expr) -> exp.Expr:
-    """Name the fields that have no name as BigQuery shows them."""
+    """Name the unnamed fields of a STRUCT as BigQuery names them in results."""
     if isinstance(node.parent, exp.Cast):
-        return node  # the type gives the names
+        return node  # the type has the names
     if isinstance(node.parent, exp.Array) and node is not node.parent.expressions[0]:
         first = node.parent.expressions[0]
         if any(isinstance(item, exp.PropertyEQ) for item in first.expressions):
-            return node  # the first of an array names the others' fields
+            return node  # in an array, the first element's names count for all
     named = [
         item
         if isinstance(item, exp.PropertyEQ | exp.Column | exp.Dot)

@@ -1,9 +1,10 @@
 """Scripts: several statements, with variables and temporary functions.
 
-**Invariant:** the statements run in their order and see what those before them did; the answer is
-that of the last SELECT.  A script is one transaction here: one that fails leaves nothing behind.
+**Invariant:** each statement sees the changes of those before it, and the result of the last
+SELECT is the script's.  Unlike in BigQuery, a script is one transaction: if it fails, nothing has
+changed.
 
-It refuses control structures, procedures, EXECUTE IMMEDIATE and functions in JavaScript.
+Control structures, procedures, EXECUTE IMMEDIATE and JavaScript functions are not supported.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ if TYPE_CHECKING:
     from embedded.sql.resolver import Context
 
 VARIABLE = "_variable_"
-MAX_CALLS = 64  # functions that call functions
+MAX_CALLS = 64  # the maximum depth of functions that call functions
 
 
 @dataclass(slots=True)
 class Script:
-    """The variables and functions of one script, as its statements make them.
+    """The variables and functions that a script has defined so far.
 
     Args:
         cursor: the connection of the whole script.
-        context: what names and parameters mean.
+        context: the values by which names and parameters are resolved.
     """
 
     cursor: duckdb.DuckDBPyConnection
@@ -43,10 +44,10 @@ class Script:
     _types: dict[str, str] = field(default_factory=dict)
 
     def take(self, tree: exp.Expr) -> Statement | None:
-        """Take the next statement; returns it translated if it is to be run by the caller.
+        """Handle the next statement; return its translation if the caller must run it.
 
         Raises:
-            ApiError: it cannot be carried out.
+            ApiError: it cannot be run.
         """
         if isinstance(tree, exp.Declare):
             self._declare(tree)
@@ -62,7 +63,7 @@ class Script:
         return self.translated(tree)
 
     def translated(self, tree: exp.Expr) -> Statement:
-        """Translate a statement with the functions and variables so far."""
+        """Translate a statement with the functions and variables defined so far."""
         return translated(self.cursor, self._inlined(tree), self.context)
 
     def _define(self, tree: exp.Create) -> None:
@@ -78,7 +79,7 @@ class Script:
         self._functions[name] = tree
 
     def _inlined(self, tree: exp.Expr) -> exp.Expr:
-        """Put the bodies of functions in the place of their calls."""
+        """Replace the calls of the script's functions by their bodies."""
         for _ in range(MAX_CALLS):
             called = [
                 node
@@ -144,7 +145,7 @@ class Script:
                 self._assign(name.name, value, self._types[name.name.lower()])
 
     def _assign(self, name: str, value: exp.Expr, stored: str) -> None:
-        """Keep a variable's value in a table of one row, so that it keeps its type."""
+        """Store a variable's value in a table with one row, which preserves its type."""
         # Not alias_(): it names a subquery as a table, which is no name of a column.
         item = exp.Alias(this=value.copy(), alias=exp.to_identifier("v"))
         select = exp.Select(expressions=[item])

@@ -1,9 +1,9 @@
-"""What operators and functions take: expressions whose types BigQuery would refuse are refused.
+"""Check the types of the arguments of operators and functions.
 
-**Invariant:** a refusal says BigQuery's sentence, and only comes where none of the types that an
-argument may have (`kinds`) would be taken.
+**Invariant:** an expression is refused only if none of its possible types (`kinds`) is allowed; the
+message is BigQuery's.
 
-It refuses comparisons of arrays and of STRUCTs that are no constructors, which DuckDB would answer.
+Comparisons of arrays, which DuckDB allows, are errors.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STRING = frozenset({"STRING"})
 WHOLE = frozenset({"INT64"})
 BITS = frozenset({"INT64", "BYTES"})
 EXACT = frozenset({"INT64", "NUMERIC", "BIGNUMERIC"})
-# The first argument of a function, by SQLGlot's class; the others' types DuckDB tells.
+# The types of a function's first argument, by SQLGlot's class; DuckDB checks the other arguments.
 _FIRST = {
     TEXT: """Lower Upper Trim Substring Replace Repeat Pad Left Right Length StartsWith EndsWith
         RegexpLike RegexpExtract RegexpExtractAll RegexpReplace RegexpInstr Split StrPosition Like
@@ -58,7 +58,7 @@ COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }  # fmt: skip
 DATE_PARTS = frozenset({"HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"})
-# CAST, by the type that is cast from ("Conversion functions: CAST"); STRING goes anywhere but these
+# CAST: the allowed source types of each target type ("Conversion functions: CAST")
 CASTS = {
     "INT64": frozenset({"STRING", "BOOL", *NUMBERS}),
     "FLOAT64": frozenset({"STRING", *NUMBERS}),
@@ -75,10 +75,10 @@ CASTS = {
 
 
 def check_types(tree: exp.Expr) -> None:
-    """Hold every part of an annotated statement to the types that BigQuery takes there.
+    """Check every expression of an annotated statement against the types that BigQuery allows.
 
     Raises:
-        ApiError: a part has an argument of another type.
+        ApiError: an argument has another type for certain.
     """
     for node in tree.walk():
         name = type(node).__name__
@@ -162,7 +162,7 @@ def _pipes(node: exp.Expr) -> None:
 
 
 def _arithmetic(node: exp.Expr) -> None:
-    """Numbers, or a date and what is added to it."""
+    """Check +, - and *: numbers, or a date and an INTERVAL or INT64."""
     sides = [node.this, node.expression]
     sign = {"Add": "+", "Sub": "-", "Mul": "*"}[type(node).__name__]
     taken = NUMERIC if sign == "*" else NUMERIC | FROM_TEXT | {"INTERVAL"}

@@ -1,8 +1,9 @@
-"""Statements that change something: DML here, DDL in `definitions`.
+"""Run statements that change data: DML here, DDL in `definitions`.
 
-**Invariant:** after a statement every REQUIRED column still has a value in every row.
+**Invariant:** after a statement every REQUIRED column has a value in every row.
 
-It refuses a target row that several rows of an UPDATE's or a MERGE's source match.
+If several source rows of an UPDATE or MERGE match one target row, that is an error ("UPDATE/MERGE
+must match at most one source row for each target row").
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from embedded.sql.definitions import define
 from embedded.store.catalog import save_table
 from embedded.store.results import shape
 
-# What a column takes besides its own type ("Conversion rules": coercion, and of literals).
+# The types that are coerced to a column's type ("Conversion rules": coercion, literal coercion).
 COERCED = {
     "FLOAT": ("INTEGER", "NUMERIC", "BIGNUMERIC"),
     "NUMERIC": ("INTEGER",),
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
 
 
 def execute(cursor: duckdb.DuckDBPyConnection, statement: Statement, context: Context) -> Json:
-    """Carry a statement out; returns its part of the job's statistics.
+    """Run a statement; return its part of the job's statistics.
 
     Raises:
-        ApiError: it cannot be carried out.
+        ApiError: it cannot be run.
     """
     if isinstance(statement.tree, exp.Create | exp.Drop | exp.Alter):
         return define(cursor, statement, context)
@@ -59,7 +60,7 @@ def execute(cursor: duckdb.DuckDBPyConnection, statement: Statement, context: Co
 
 
 def _complete(cursor: duckdb.DuckDBPyConnection, table: Table) -> None:
-    """Hold REQUIRED columns to having a value; a NULL array is an empty one."""
+    """Check that REQUIRED columns have values; replace NULL arrays by empty ones."""
     for field in table.fields:
         null = f"{quoted(field.name)} IS NULL"
         if field.repeated:
@@ -71,7 +72,7 @@ def _complete(cursor: duckdb.DuckDBPyConnection, table: Table) -> None:
 
 
 def _check_types(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, target: Table) -> None:
-    """Refuse what BigQuery does not coerce; DuckDB would round 1.5 into an integer."""
+    """Refuse types that BigQuery does not coerce; DuckDB would round 1.5 to an integer."""
     columns = {field.name.lower(): field for field in target.fields}
     for names, query in _written(tree, target):
         for name, (_, kind) in zip(names, shape(cursor, query), strict=False):
@@ -84,10 +85,10 @@ def _check_types(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, target: Tabl
 
 
 def _check_fit(given: Field, field: Field, name: str, *, inside: bool = False) -> None:
-    """Hold a value's type to a column's, with the fields of both."""
+    """Check a value's type, and the types of its fields, against a column's."""
     fits = given.type == field.type or given.type in COERCED.get(field.type, ())
     if inside and given.type == "INTEGER":
-        fits = True  # DuckDB's type of an untyped NULL among the fields
+        fits = True  # the type that DuckDB gives to an untyped NULL in a STRUCT
     if not fits or (given.repeated != field.repeated and not inside):
         raise invalid(
             f"Value has type {given.type} which cannot be inserted into column {name}, "
@@ -102,7 +103,7 @@ def _check_fit(given: Field, field: Field, name: str, *, inside: bool = False) -
 
 
 def _check_single(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> None:
-    """Refuse a target row that several source rows would change."""
+    """Refuse an UPDATE or MERGE in which several source rows match one target row."""
     if isinstance(tree, exp.Merge):
         matched = [w for w in tree.args["whens"].expressions if w.args.get("matched")]
         source, condition = tree.args["using"], tree.args["on"]
@@ -125,7 +126,7 @@ def _check_single(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr) -> None:
 
 
 def _written(tree: exp.Expr, target: Table) -> list[tuple[list[str], str]]:
-    """Return, for each part of a statement that writes, its columns and a query of its values."""
+    """Return, for each clause of a statement that writes, its columns and a query of its values."""
     if isinstance(tree, exp.Insert):
         if isinstance(tree.this, exp.Schema):
             names = [column.name for column in tree.this.expressions]

@@ -1,9 +1,10 @@
-"""GoogleSQL into DuckDB's SQL: names resolved, views opened, rules kept, functions rewritten.
+"""Translate GoogleSQL to DuckDB's SQL: resolve names, check, rewrite.
 
-**Invariant:** a statement that comes out reads only tables that it names, and gives what BigQuery
-would give as far as we know; every node of it is one that `grammar` knows.
+**Invariant:** a translated statement reads only the tables that it names, and has only nodes that
+`grammar` allows, which give the same results as in BigQuery.
 
-It refuses everything else by name.
+The order of the steps matters: the checks of types need resolved names, and they come before the
+rewriting, because their messages have GoogleSQL's names of functions.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from sqlglot.errors import SqlglotError
 
 from embedded.functions.kinds import annotate
 from embedded.model.errors import invalid, unsupported
-from embedded.sql.assignments import settle
+from embedded.sql.assignments import convert_assignments
 from embedded.sql.coercions import coerce_texts
 from embedded.sql.grammar import check
-from embedded.sql.outputs import name_outputs, settle_aliases
+from embedded.sql.outputs import name_outputs, resolve_aliases
 from embedded.sql.parsing import parsed
 from embedded.sql.pivots import without_pivots
 from embedded.sql.pruning import require_filters
@@ -46,7 +47,7 @@ DEFINITIONS = (exp.Create, exp.Drop, exp.Alter)
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement, understood: its kind, its DuckDB SQL, and the table that it changes."""
+    """A translated statement: its statementType, its DuckDB SQL, and the table that it changes."""
 
     kind: str
     sql: str
@@ -55,19 +56,19 @@ class Statement:
 
 
 def translate(cursor: duckdb.DuckDBPyConnection, sql: str, context: Context) -> Statement:
-    """Understand one GoogleSQL statement.
+    """Translate the text of one GoogleSQL statement.
 
     Raises:
-        ApiError: it is none, names what is not there, or cannot be done here.
+        ApiError: it cannot be parsed, names a missing table, or is not supported.
     """
     return translated(cursor, parsed(sql), context)
 
 
 def translated(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, context: Context) -> Statement:
-    """Understand one parsed statement.
+    """Translate one parsed statement.
 
     Raises:
-        ApiError: it names what is not there, or cannot be done here.
+        ApiError: it names a missing table, or is not supported.
     """
     if isinstance(tree, DEFINITIONS):
         rows = tree.args.get("expression")
@@ -86,12 +87,12 @@ def translated(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, context: Conte
         _substitute(tree, context.variables, resolver.columns())
     without_pivots(tree, resolver.tables)
     require_filters(tree, resolver.tables)
-    settle_aliases(tree)
+    resolve_aliases(tree)
     if kind == "SELECT":
         name_outputs(tree)
     target = resolver.target(tree)
     if target is not None:
-        settle(tree, target.fields, resolver.fields_of(tree.args.get("using")))
+        convert_assignments(tree, target.fields, resolver.fields_of(tree.args.get("using")))
     for table in tree.find_all(exp.Table):
         resolver.place(table)
     text = _duckdb(tree, context.parameters, resolver.columns())
@@ -109,7 +110,7 @@ def _definition_kind(tree: exp.Expr) -> str:
 
 
 def _substitute(tree: exp.Expr, variables: frozenset[str], known: list[Field]) -> None:
-    """Put variables where a name is no column: columns come first ("Variables")."""
+    """Replace names by variables; a column of the same name has precedence ("Variables")."""
     taken = {column.name.lower() for column in known}
     taken |= {node.alias.lower() for node in tree.find_all(exp.Alias)}
     taken |= {name.name.lower() for node in tree.find_all(exp.TableAlias) for name in node.columns}
@@ -126,15 +127,15 @@ def _substitute(tree: exp.Expr, variables: frozenset[str], known: list[Field]) -
 
 
 def _duckdb(tree: exp.Expr, parameters: dict[str, str], known: list[Field]) -> str:
-    """Write a resolved statement for DuckDB.
+    """Return the DuckDB SQL of a statement whose names are resolved.
 
     Args:
         tree: the statement.
         parameters: DuckDB expressions by name or place.
-        known: the columns of the tables that it names.
+        known: the columns of its tables.
 
     Raises:
-        ApiError: it has a part that cannot be written so that it means the same.
+        ApiError: it has a part without an equivalent in DuckDB.
     """
     check(tree)
     coerce_texts(tree)
@@ -145,15 +146,15 @@ def _duckdb(tree: exp.Expr, parameters: dict[str, str], known: list[Field]) -> s
             "duckdb", unsupported_level=ErrorLevel.RAISE, identify=True
         )
     except (SqlglotError, ValueError, TypeError, KeyError, AttributeError) as exc:
-        # SQLGlot fails in many ways on what it does not expect; none of them is an answer.
+        # SQLGlot raises various exceptions for syntax that it does not expect.
         raise unsupported(str(exc)) from exc
 
 
 def describe(cursor: duckdb.DuckDBPyConnection, sql: str, project: str) -> tuple[Field, ...]:
-    """Return the columns of a view's SQL, without holding it to partition filters.
+    """Return the columns of a view's SQL, which need not have partition filters.
 
     Raises:
-        ApiError: it is no query.
+        ApiError: it is not a query.
     """
     tree = parsed(sql)
     if not isinstance(tree, exp.Query):
@@ -161,7 +162,7 @@ def describe(cursor: duckdb.DuckDBPyConnection, sql: str, project: str) -> tuple
     resolver = Resolver(cursor, Context(project=project))
     tree = resolver.resolved(tree, 0)
     without_pivots(tree, resolver.tables)
-    settle_aliases(tree)
+    resolve_aliases(tree)
     name_outputs(tree)
     for table in tree.find_all(exp.Table):
         resolver.place(table)

@@ -70,7 +70,7 @@ class Table:
         return found[0] if found else ""
 
     @property
-    def wants_filter(self) -> bool:
+    def requires_filter(self) -> bool:
         """Whether queries must have a filter on the partition column."""
         old_place = self.body.get("timePartitioning", {}).get("requirePartitionFilter")
         return bool(self.body.get("requirePartitionFilter") or old_place)

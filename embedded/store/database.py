@@ -19,7 +19,7 @@ import duckdb
 import orjson
 
 from embedded.functions.macros import statements
-from embedded.functions.scripted import make_known
+from embedded.functions.scripted import register
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +81,7 @@ class Store:
         shutil.rmtree(self.staging, ignore_errors=True)  # files that a killed load job left
         self.staging.mkdir()
         self._database.execute(META)
-        make_known(self._database)
+        register(self._database)
         for statement in statements():
             self._database.execute(statement)
         self._database.execute("ATTACH ':memory:' AS results")

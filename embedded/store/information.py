@@ -46,7 +46,7 @@ SAME_AS = {"JOBS_BY_PROJECT": "JOBS", "JOBS_BY_USER": "JOBS"}
 _NAMES = {old: new for new, old in SPELLINGS.items() if new not in {"DECIMAL", "BIGDECIMAL"}}
 
 
-def materialised(
+def materialize(
     cursor: duckdb.DuckDBPyConnection, view: str, project: str, dataset: str, location: str
 ) -> tuple[str, tuple[Field, ...]]:
     """Write the rows of a view of INFORMATION_SCHEMA to a temporary DuckDB table.

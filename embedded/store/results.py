@@ -115,7 +115,7 @@ def columns(cursor: duckdb.DuckDBPyConnection, sql: str) -> tuple[Field, ...]:
     return tuple(result_field(name, kind) for name, kind in named)
 
 
-def written(cursor: duckdb.DuckDBPyConnection, sql: str, path: Path) -> str:
+def write_rows(cursor: duckdb.DuckDBPyConnection, sql: str, path: Path) -> str:
     """Write the rows of a SELECT to a file, so that another connection can read them.
 
     Args:
@@ -144,8 +144,9 @@ def written(cursor: duckdb.DuckDBPyConnection, sql: str, path: Path) -> str:
 
 def shape(cursor: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, Any]]:
     """Return the names and DuckDB types of a query's columns without running it."""
-    cursor.execute(f"DESCRIBE {sql}")
-    names = [str(row[0]) for row in cursor.fetchall()]
+    # Of `SELECT Status AS status FROM t`, DuckDB 2.0's DESCRIBE tells the table's spelling.
+    cursor.execute(f"({sql}) LIMIT 0")
+    names = [str(name) for name, *_ in cursor.description or ()]
     places = ", ".join(f"c{place}" for place, _ in enumerate(names))
     cursor.execute(f"SELECT * FROM ({sql}) AS _({places}) LIMIT 0")  # noqa: S608 - ours
     return list(zip(names, (kind for _, kind, *_ in cursor.description or ()), strict=True))

@@ -1,6 +1,6 @@
 """The columns of index1 that `-index-field` fills: Start, End and WorkID of each file.
 
-**Invariant:** a value that cannot be had is null, and never a reason to refuse a file.
+**Invariant:** if the source is missing or of another type, the value is null; the file stays good.
 
 Pure: takes a Filename and a document, returns values.
 """
@@ -40,13 +40,13 @@ class Column(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexField:
-    """One `-index-field`.
+    """One value of `-index-field`: which column of which datatype gets its value from where.
 
     Attributes:
-        datatype: of the files.
-        column: that it fills.
-        source: names of members, from the document down to the value; or a translation of the
-            Filename.
+        datatype: the datatype of the files.
+        column: the index column.
+        source: the path of member names from the document's top to the value; or a translation of
+            the Filename.
     """
 
     datatype: str

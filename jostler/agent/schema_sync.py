@@ -209,12 +209,16 @@ def sync(storage: Storage, place: Place, datatype: str, ours: Fields, *, upload:
 
 
 def keep(storage: Storage, place: Place, datatype: str, table: Fields) -> str:
-    """Keep a table schema by which files are judged; return its digest.
+    """Store a copy of the table schema that files are judged by, under its digest.
 
-    The digest is empty if the bucket refuses the object: bundles then name no schema.
+    A bundle names this digest in its metadata, so a reader can find the schema later, after the
+    table schema has changed.
+
+    Returns:
+        The digest; empty if the bucket refuses the object.  Bundles then name no schema.
 
     Raises:
-        TransientError: the bucket cannot be asked.
+        TransientError: the bucket cannot be reached.
     """
     data = to_json(table)
     digest = upload_id(data)

@@ -83,7 +83,7 @@ class Meanwhile:
                 answer.set_result(ask())
             except BaseException as exc:  # noqa: BLE001 - raised again by the thread that waits
                 answer.set_exception(exc)
-            self.wake()
+            self.wake()  # after the answer is set: the woken thread looks for it at once
 
         threading.Thread(target=run, name="schemas", daemon=True).start()
         while not answer.done():
@@ -123,12 +123,13 @@ def await_lock(config: Config, journal: Journal, meanwhile: Meanwhile) -> IO[byt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreed:
-    """What the agent and the bucket agreed on.
+    """The result of the synchronisation of the table schemas with the bucket.
 
     Attributes:
-        judges: for each datatype, the function that returns what is wrong with a document.
-        kept: for each datatype judged by a table schema, the digest of that schema as the bucket
-            keeps it; empty if it could not be kept.
+        judges: by datatype, a function that returns the first flaw of a document, or None for a
+            good one.
+        kept: by datatype, the digest under which the bucket keeps the schema that files are judged
+            by; empty if it could not be stored.  Datatypes that no table schema judges are missing.
     """
 
     judges: Judges
@@ -154,7 +155,7 @@ def await_schemas(
         native: where native judges come from.
 
     Returns:
-        What was agreed on; None if `stop` was set first.
+        The judges and digests; None if `stop` was set first.
 
     Raises:
         SchemaError: a schema conflicts with the stored one, or may not be written.
@@ -201,7 +202,7 @@ def _agreed(
     }
     if config.validate is Validate.JSON:
         return Agreed(judges=dict.fromkeys(agreed, object_judge(native)), kept={})
-    # Before a bundle names its schema, the bucket keeps it: so a reader always finds it.
+    # The schemas are stored before any bundle names one, so a reader always finds them.
     return Agreed(
         judges={name: Judge(raw_fields(table), native).flaw for name, table in agreed.items()},
         kept={
@@ -218,7 +219,7 @@ def raw_fields(table: Fields) -> Fields:
 
 
 def index_fields(config: Config) -> dict[str, IndexFields]:
-    """Return for each datatype with `-index-field` what fills its index columns."""
+    """Return, by datatype, the sources of the index columns that `-index-field` sets."""
     datatypes = {field.datatype for field in config.index_fields}
     return {
         datatype: IndexFields(field for field in config.index_fields if field.datatype == datatype)

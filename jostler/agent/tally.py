@@ -55,7 +55,8 @@ class Tally:
         vanished: files that were gone before they could be read, by datatype.
         bundles: bundles stored, by datatype.
         object_bytes: bytes of data objects stored, by datatype.
-        index_nulls: values for index rows that could not be had, by (datatype, column).
+        index_nulls: null values of `-index-field` columns, because the source was missing or of
+            another type, by (datatype, column).
     """
 
     taken: Counter[str] = field(default_factory=Counter)
@@ -81,6 +82,7 @@ class Tally:
 
     def copy(self) -> Tally:
         """Return a copy of the current counts, which other threads may read."""
+        # A shallow copy of each counter is enough: their values are numbers and tuples.
         made = Tally()
         for name in self.__slots__:
             setattr(made, name, copy(getattr(self, name)))

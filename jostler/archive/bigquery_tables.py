@@ -25,7 +25,7 @@ from jostler.format.names import REJECTED
 from jostler.storage.causes import cause
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import date
 
     from jostler.format.names import Place
@@ -57,6 +57,14 @@ FROM (
   SELECT *, ROW_NUMBER() OVER (PARTITION BY `date` ORDER BY Finished DESC) AS nth
   FROM `{table}` WHERE `date` >= '{start}' AND `date` <= '{end}' AND `table` IN UNNEST(@tables)
 ) WHERE nth = 1 ORDER BY day"""
+
+_LEDGER_ROWS_SQL = """\
+SELECT `table` AS table_name, CAST(`date` AS STRING) AS day, Status AS status, Attempt AS attempt,
+  Started AS started, Finished AS finished, Reason AS reason, Bundles AS bundles,
+  RowsRead AS rows_read, RowsLoaded AS rows_loaded, RowsRejected AS rows_rejected,
+  RowsRepeated AS rows_repeated, JobID AS job, ErrorText AS error
+FROM `{table}` WHERE `date` >= '{start}' AND `date` <= '{end}' AND `table` IN UNNEST(@tables)
+ORDER BY Finished DESC"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +163,23 @@ class TableReader:
             refused=rows(self._meta(REJECTS), _REFUSED_SQL),
             ledger=rows(self._meta(LOADS), _LEDGER_SQL),
         )
+
+    def ledger(self, tables: Sequence[str], start: date, end: date) -> list[Json]:
+        """Return the ledger's rows about some tables, the newest first; none without a ledger.
+
+        Args:
+            tables: each as `project.dataset.table`.
+            start: the first day.
+            end: the last day.
+
+        Raises:
+            QueryError: the query fails.
+        """
+        ledger = self._meta(LOADS)
+        if not tables or not self._is_there(ledger):
+            return []
+        sql = _LEDGER_ROWS_SQL.format(table=ledger, start=start, end=end)
+        return self._rows(sql, {"tables": list(tables)})
 
     def _meta(self, table: str) -> TableName:
         dataset = self._meta_dataset

@@ -37,7 +37,7 @@ _BLOCK_BYTES = 4096
 
 
 class Judging:
-    """The note and the deaths that an earlier process's note tells of; for the judging thread only.
+    """The note, and the deaths in an earlier process's note; used only by the judging thread.
 
     Args:
         path: the path of the note, in a directory where only the agent's user may write.
@@ -64,6 +64,7 @@ class Judging:
 
         If the process is killed in the block, the note stays, and the next process counts a death.
         """
+        # The death is counted before it happens, because a killed process cannot count it.
         before = self._deaths.pop(file, None)
         deaths = before[1] if before and before[0] == state else 0
         self._write({**self._deaths, file: (state, deaths + 1)})
@@ -76,6 +77,8 @@ class Judging:
         """Write the note in place: on a full disk no new block could be allocated."""
         rows = [[file, *state, count] for file, (state, count) in deaths.items()]
         content = json.dumps(rows[-_REMEMBERED_MAX:]).encode()
+        # Padded to whole blocks, so that the size rarely changes.  A kill between pwrite and
+        # ftruncate leaves the end of a longer old note, and such a note is ignored as malformed.
         content = content.ljust(-(-len(content) // _BLOCK_BYTES) * _BLOCK_BYTES)
         with suppress(OSError):
             if self._fd < 0:

@@ -73,7 +73,7 @@ class Reserve:
             OSError: the record cannot be written.
         """
         content = b"".join((*lines, END))
-        try:
+        try:  # without O_TRUNC, which would free the blocks
             fd = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
             return False
@@ -86,6 +86,8 @@ class Reserve:
             os.fsync(fd)
         finally:
             os.close(fd)
+        # Only a whole, durable record gets a record's name.  Old content follows its END; readers
+        # stop there.
         self._path.rename(target)
         return True
 
@@ -102,7 +104,7 @@ class Reserve:
         Raises:
             OSError: the file cannot be renamed.
         """
-        if self._path.exists():
+        if self._path.exists():  # allocated meanwhile: a rename would free its blocks
             return False
         try:
             record.rename(self._path)

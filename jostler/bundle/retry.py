@@ -48,6 +48,7 @@ class Backoff:
             failures: how often the job failed so far, at least 1.
             chance: a random number, uniform in [0, 1).
         """
+        # Without the 32, a float overflows after some 1,000 failures: OverflowError.
         ceiling = min(self.cap_s, self.first_s * 2.0 ** min(failures - 1, 32))
         return ceiling / 2 + chance * ceiling / 2
 
@@ -132,8 +133,8 @@ class Retries:
             self._forget_probe(name)
             job = self._waiting[name] = _Waiting(cause, failures=job.failures if job else 0)
         elif self._succeeded_at.get(cause, 0) > job.failed_at:
-            job.strikes += 1
-        if cause == name:
+            job.strikes += 1  # the cause worked for another job since this one's last failure
+        if cause == name:  # no other job can be the probe for it
             job.strikes = STRIKES
         job.failures += 1
         job.failed_at, job.trying = self._count, False
@@ -142,8 +143,10 @@ class Retries:
             wait_s = self._alone.wait_s(job.failures, chance)
             job.due_s = now_s + wait_s
             return wait_s
-        job.due_s = inf
+        job.due_s = inf  # from now on the probe decides when it is tried
         outage = self._outages.setdefault(cause, _Outage(now_s))
+        # Jobs that were under way when the cause began to fail, fail one after the other.  Only the
+        # first of them and the probes count, so that one outage does not lengthen its own wait.
         if not outage.failures or outage.probe == name:
             outage.failures += 1
             outage.probe = ""
@@ -186,6 +189,7 @@ class Retries:
     def next_s(self) -> float:
         """Return when the next job is due, monotonic seconds; inf if none waits."""
         waiting = [job.due_s for job in self._waiting.values() if not job.trying]
+        # An outage with a probe under way has no time of its own: the probe's end sets the next.
         return min(
             [*waiting, *(one.next_s for one in self._outages.values() if not one.probe)],
             default=inf,

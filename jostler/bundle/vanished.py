@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from jostler.bundle.state_dir import sync
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -42,6 +44,7 @@ def append(file: Path, hashes: Mapping[str, bytes]) -> None:
         out.writelines(lines)
         out.flush()
         os.fsync(out.fileno())
+    sync(file.parent)  # the file may be new, and its name must survive, too
 
 
 def read(file: Path) -> dict[str, bytes]:
@@ -60,6 +63,8 @@ def read(file: Path) -> dict[str, bytes]:
             path, digest = orjson.loads(line)
             found[path] = bytes.fromhex(digest)
     if len(lines) > REMEMBERED_MOST:
+        # A crash between the two forgets all.  Files that come back are then stored twice, and the
+        # loader drops the second row.
         file.unlink()
         append(file, found)
     return found

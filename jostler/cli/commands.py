@@ -36,15 +36,15 @@ class Command:
 
 
 COMMANDS = (
-    Command("list", "jostler.cli.list", "the files of an archive, its bundles, or its days"),
-    Command("latest", "jostler.cli.latest", "the newest file of each node"),
+    Command("list", "jostler.cli.list", "list the files of an archive, its bundles, or its days"),
+    Command("latest", "jostler.cli.latest", "show the newest file of each node"),
     Command("cat", "jostler.cli.cat", "write stored files to standard output"),
     Command("fetch", "jostler.cli.fetch", "save stored files to disk"),
     Command("retrieve", "jostler.cli.retrieve", "copy all files of a time to disk"),
-    Command("status", "jostler.cli.status", "what a running agent says of itself"),
-    Command("translate", "jostler.cli.translate", "what a translation expression makes of a path"),
-    Command("verify", "jostler.cli.verify", "check the bundles of a bucket against each other"),
-    Command("why", "jostler.cli.why", "where one file is, and why"),
+    Command("status", "jostler.cli.status", "show the status of a running agent"),
+    Command("translate", "jostler.cli.translate", "apply a translation expression to a path"),
+    Command("verify", "jostler.cli.verify", "compare data bundles and index bundles of a bucket"),
+    Command("why", "jostler.cli.why", "show where one file is, and why"),
 )
 HELP, VERSION = "help", "version"
 _ABOUT = {

@@ -57,7 +57,7 @@ TABLE = (
         name="gcs-local-disk",
         read=boolean,
         default="false",
-        help="take the bucket's name for a local directory",
+        help="interpret the bucket's name as a local directory",
     ),
     Flag(
         name="gcs-data-dir",
@@ -175,7 +175,7 @@ TABLE = (
     Flag(
         name="index-field",
         read=lines,
-        help="what fills Start, End or WorkID of a datatype's index rows, repeated, as"
+        help="source of Start, End or WorkID in a datatype's index rows, repeated, as"
         " <datatype>:<column>=<source>: a path such as Download.StartTime, or REGEX~FORMAT of the"
         " file's name",
     ),
@@ -204,8 +204,8 @@ TABLE = (
         name="memory-max",
         read=size,
         default="64MiB",
-        help="bytes of bundles held in memory at once, whatever the backlog; as many as"
-        " -bundle-size-max if that is more",
+        help="bytes of bundles held in memory at once; the default rises to -bundle-size-max if"
+        " that is more",
     ),
     Flag(
         name="once",
@@ -223,18 +223,18 @@ TABLE = (
         name="allow-empty",
         read=boolean,
         default="false",
-        help="with -check: a datatype that has no directory in the spool is no error",
+        help="with -check: a datatype without a directory in the spool is no error",
     ),
     Flag(
         name="prometheusx.listen-address",
         default="localhost:9990",
-        help="where metrics, status page and probes are served, :9990 for all interfaces; empty: "
-        "nowhere; with -once and the like only if given",
+        help="address of metrics, status page and probes; :9990 for all interfaces, empty for none;"
+        " with -once, -check and -schema only if given",
     ),
     Flag(
         name="allowed-hosts",
         read=words,
-        help="names, beside this machine's own, by which a browser may ask the status server",
+        help="host names, beside this machine's own, that requests to the status server may use",
     ),
     Flag(
         name="runbook-url",

@@ -27,8 +27,8 @@ HOME, REST_OF_LINE, REST_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
 """Control sequences (ECMA-48): cursor home; erase to end of line; erase to end of screen."""
 ABOUT = """usage: jostler status [flags]
 
-Shows what a running agent says of itself: what waits, what is on its way, what went wrong.
-Exit status: 0 all is well; 1 something is wrong; 2 wrong use, or no agent answers.
+Shows the status of a running agent: waiting files, bundles in flight, problems.
+Exit status: 0 no problem; 1 a problem; 2 wrong use, or no agent answers.
 
 flags:
 """
@@ -43,14 +43,14 @@ FLAGS = (
         name="watch",
         read=boolean,
         default="false",
-        help="show it anew every 2 s, until you press Ctrl-C",
+        help="show it again every 2 s, until you press Ctrl-C",
         variable=False,
     ),
     Flag(
         name="full",
         read=boolean,
         default="false",
-        help="show all there is, whole names too, however long it gets",
+        help="show everything, with whole names, however long it is",
         variable=False,
     ),
     Flag(name="json", read=boolean, default="false", help="write /status.json", variable=False),
@@ -58,7 +58,7 @@ FLAGS = (
         name="health",
         read=boolean,
         default="false",
-        help="only ask whether the agent's loop turns, as /healthz; says nothing if so",
+        help="only ask /healthz whether the agent's loop turns; prints nothing if it does",
         variable=False,
     ),
     Flag(name="help", aliases=("h",), read=boolean, default="false", help="show this and exit"),

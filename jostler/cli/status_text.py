@@ -177,8 +177,8 @@ def _rejected(document: Json, most: int) -> Iterator[str]:
         for one in document["datatypes"]
         for file in one["rejected"]
     ]
-    for at, told in sorted(found, reverse=True)[:most]:
-        yield f"rejected {_since(at, document['now'])}: {told}"
+    for at, text in sorted(found, reverse=True)[:most]:
+        yield f"rejected {_since(at, document['now'])}: {text}"
 
 
 def _why(file: Json) -> str:

@@ -115,8 +115,8 @@ def _show(report: Report) -> int:
         sys.stdout.write(f"PROBLEM {shown(problem)}\n")
     rows = ", ".join(f"{count} {datatype}" for datatype, count in sorted(report.rows.items()))
     of_go = f" ({report.of_go} of the Go agent)" if report.of_go else ""
-    told = f"{len(report.problems)} problems"
-    sys.stdout.write(f"{report.bundles} bundles{of_go}, rows: {rows or 'none'}; {told}\n")
+    problems = f"{len(report.problems)} problems"
+    sys.stdout.write(f"{report.bundles} bundles{of_go}, rows: {rows or 'none'}; {problems}\n")
     return WRONG if report.problems else WELL
 
 

@@ -101,24 +101,24 @@ class Archived:
 
 
 def _everywhere(text: str, values: Mapping[str, Any]) -> Answer:
-    told = _ask_agent(values["address"], text)
-    if isinstance(told, AgentAnswer):
-        asked = question.parse(text, spool=told.spool, datatypes=told.datatypes)
-        found, looked = list(told.answer.findings), list(told.answer.looked)
+    reply = _ask_agent(values["address"], text)
+    if isinstance(reply, AgentAnswer):
+        asked = question.parse(text, spool=reply.spool, datatypes=reply.datatypes)
+        found, looked = list(reply.answer.findings), list(reply.answer.looked)
         archived = Archived(
-            bucket=_bucket(values) or told.bucket,
+            bucket=_bucket(values) or reply.bucket,
             places=_places(
-                values["gcs-data-dir"] if values["organization"] else told.data_dir,
-                values["organization"] or told.organization,
-                values["experiment"] or told.experiment,
+                values["gcs-data-dir"] if values["organization"] else reply.data_dir,
+                values["organization"] or reply.organization,
+                values["experiment"] or reply.experiment,
             ),
-            datatypes=told.datatypes,
-            node=told.node,
+            datatypes=reply.datatypes,
+            node=reply.node,
         )
     else:
-        asked, here = _here(text, values, told)
+        asked, here = _here(text, values, reply)
         found = list(here.findings)
-        looked = [Looked("agent", False, told), *here.looked]
+        looked = [Looked("agent", False, reply), *here.looked]
         archived = Archived(
             bucket=_bucket(values),
             places=_places(
@@ -165,9 +165,9 @@ def _ask_agent(address: str | None, text: str) -> AgentAnswer | str:
 def _same_bytes(found: Sequence[Finding]) -> list[Finding]:
     """Add to each waiting file whether a file with the same bytes is already stored."""
     stored = {one.evidence.get("hash") for one in found if one.state is State.STORED} - {None}
-    told = "; the same bytes are stored already, see below, and the loader keeps one of two rows"
+    same = "; the same bytes are stored already, see below, and the loader keeps one of two rows"
     return [
-        replace(one, why=one.why + told)
+        replace(one, why=one.why + same)
         if one.state is State.WAITING and one.evidence.get("hash") in stored
         else one
         for one in found

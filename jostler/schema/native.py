@@ -18,7 +18,7 @@ from jostler.errors import ConfigError
 from jostler.schema.fields import Field, Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from jostler.schema.fields import Fields
 
@@ -54,7 +54,16 @@ class NativeJudge(Protocol):
         """Return True if the document is certainly good; False means undecided."""
 
     def take_rows(
-        self, block: bytes, at: int, *, start: bytes, end: bytes, day: bytes, salt: bytes, most: int
+        self,
+        block: bytes,
+        at: int,
+        *,
+        start: bytes,
+        end: bytes,
+        day: bytes,
+        salt: bytes,
+        most: int,
+        content: str,
     ) -> tuple[int, int, bytes]:
         """Judge and identify the rows of a bundle, up to the first that is not usual and good.
 
@@ -66,10 +75,41 @@ class NativeJudge(Protocol):
             day: `2022/09/29/`.
             salt: what names are hashed after.
             most: the size of the longest row that is taken, in bytes.
+            content: how `raw` is hashed: `blake2b`, as index rows have it, or `xxh3`.
 
         Returns:
             Where the first line begins that was not taken, how many rows were taken, and their
             identities, concatenated.
+        """
+
+    def read_batch(
+        self,
+        directory: int,
+        names: Sequence[str],
+        *,
+        head: bytes,
+        folder: bytes,
+        room_bytes: int,
+        ask_writer: bool,
+        lease_suffices: bool,
+        settled_ns: int,
+    ) -> tuple[list[bytes], list[int], list[bytes]]:
+        """Read files of a directory, up to the first that is not usual and good.
+
+        Args:
+            directory: descriptor of the directory.
+            names: of files in it; each is allowed by `check_file_name`.
+            head: the part of each row before the Filename.
+            folder: the day's directory as it stands in Filenames.
+            room_bytes: the size that all rows together may have.
+            ask_writer: whether to ask the kernel if a process has a file open for writing.
+            lease_suffices: whether a file is taken at any age if the kernel says that no process
+                writes it.
+            settled_ns: with `ask_writer`, other files are taken if they did not change since.
+
+        Returns:
+            Their rows, five numbers for each (inode, size, mtime and ctime in nanoseconds, when it
+            was read in microseconds), and the hashes of their documents.
         """
 
 

@@ -132,6 +132,8 @@ class Gatherer(ABC):
             now_s = self._turn()
             if now_s >= deadline_s:
                 return
+            # Only the waker is polled: nobody takes arrivals now, and one that waits in the kernel
+            # would end the poll at once, again and again.
             self._bell.poll(_whole_ms(min(deadline_s - now_s, PAUSE_S)))
 
     def wake(self) -> None:
@@ -141,6 +143,7 @@ class Gatherer(ABC):
     def take(self, most: int) -> list[Arrival]:
         """Return at most `most` arrivals: first those of events, then those of the running scan."""
         self._turn()
+        # Files of events first: they are complete, and one that a scan found may be half written.
         taken: list[Arrival] = []
         while self._inbox and len(taken) < most:
             arrival = self._inbox.pop()
@@ -173,7 +176,7 @@ class Gatherer(ABC):
         if now_s >= self._look_s:
             self._look_s = now_s + self._pace.look_every_s
             self._look()
-        self._gather()
+        self._gather()  # also when nobody takes: the kernel drops events once its queue is full
         self._fit(fits=self._inbox.release(now_s))
         if self.degraded and not self.scanning and now_s >= self._scan_s():
             self.scan(ScanReason.UNWATCHED)
@@ -206,6 +209,8 @@ class Gatherer(ABC):
 
     def _take_in(self, top: str) -> None:
         """Watch and read a new directory and everything below it, at once."""
+        # It may have been filled before its watch existed (inotify(7), "Limitations and caveats").
+        # So `walk` calls `enter`, which adds the watch, before it reads a directory.
         for path in walk(top, self._wanted, enter=self._enter, failed=self._not_read):
             if path is not None:
                 self._found += 1
@@ -272,4 +277,5 @@ class ScanArrivals(Gatherer):
 
 
 def _whole_ms(seconds: float) -> int:
+    # poll(2) takes whole milliseconds; rounded down, the last one would be spent in a busy loop.
     return max(0, math.ceil(seconds * 1000))

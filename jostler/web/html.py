@@ -17,7 +17,7 @@ from jostler.words import visible
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_EMPTY_ELEMENTS = frozenset({"meta", "link"})
+_EMPTY_ELEMENTS = frozenset({"input", "link", "meta"})
 
 
 @dataclass(frozen=True, slots=True)

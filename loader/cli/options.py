@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostler.format.bigquery_names import Naming
 from jostler.format.names import Day, check_archived_datatype, check_experiment
+from jostler.schema import Use
 from loader.errors import UsageError
 from loader.plan.window import FIRST, GIVEN, LAST, Period, Window, of_period
 
@@ -58,6 +59,7 @@ class Options:
     share: float
     jobs_per_day: int
     patience_s: float
+    native: Use
     master: str
     metrics: str
     period: str
@@ -88,6 +90,7 @@ HELP: tuple[tuple[str, str, str, str], ...] = (
     ("share", "0..1", "0.5", "largest part of the parallel days that one experiment may hold"),
     ("jobs-per-day", "N", "1400", "load jobs of a table in 24 hours; the rest waits"),
     ("patience", "SECONDS", "120", "how long a request to bucket or BigQuery is tried again"),
+    ("native", "|".join(Use), "auto", "jostler-native, which accepts good rows fast"),
     ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
     ("metrics", "URL", "", "where to leave metrics: file:///DIR/NAME.prom or a push gateway"),
     ("force", "", "false", "load days that are loaded already"),
@@ -194,6 +197,7 @@ class _Values:
             jobs_per_day=self._one("jobs-per-day", _count(30_000)) or 1,
             share=self._one("share", _fraction) or 0.0,
             patience_s=self._one("patience", _seconds) or 0.0,
+            native=self._one("native", _one_of(Use)) or Use.AUTO,
             master=self._text("master"),
             metrics=metrics,
             period=self._period(),

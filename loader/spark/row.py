@@ -119,9 +119,14 @@ def relative(filename: bytes, day: bytes) -> bytes:
     return filename[place + 1 :] if place >= 0 else filename
 
 
+def salt(table: int, day: Day, node: str) -> bytes:
+    """Return what the names of a table, day and node are hashed after."""
+    return f"{table}\0{day.iso}\0{node}\0".encode()
+
+
 def identities(table: int, day: Day, node: str) -> Any:  # noqa: ANN401 - hashlib's type is private
     """Return the hash state of a table, day and node, from which each identity is computed."""
-    return hashlib.blake2b(f"{table}\0{day.iso}\0{node}\0".encode(), digest_size=8)
+    return hashlib.blake2b(salt(table, day, node), digest_size=8)
 
 
 def identity(begun: Any, filename: bytes, raw: bytes | memoryview) -> bytes:  # noqa: ANN401 - as above

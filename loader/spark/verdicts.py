@@ -14,7 +14,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from jostler.format.go import is_bare, loadable_index
-from jostler.schema import Judge, Reason
+from jostler.schema import Judge, Reason, Use
+from jostler.schema.native import find
 from loader.spark import row
 from loader.spark.findings import Whole
 from loader.spark.gunzip import CorruptError, split
@@ -41,15 +42,23 @@ class Bad:
 
 
 @lru_cache(maxsize=64)
-def judges(fields: Fields) -> dict[str, Judge]:
+def judges(fields: Fields, use: Use = Use.OFF) -> dict[str, Judge]:
     """Build a table's judges, one for each spelling of the standard columns; "" for bare rows.
 
     They are cached across tasks, because a judge that has learned unknown nulls is faster.
+
+    Args:
+        fields: the columns.
+        use: whether the native module is used.
+
+    Raises:
+        ConfigError: it is required, and this executor cannot use it.
     """
+    native = find(use)
     return {
-        "raw": Judge(fields),
-        "Raw": Judge(row.capitalised(fields)),
-        "": Judge(row.raw_fields(fields)),
+        "raw": Judge(fields, native),
+        "Raw": Judge(row.capitalised(fields), native),
+        "": Judge(row.raw_fields(fields), native),
     }
 
 
@@ -65,16 +74,20 @@ class Verdicts:
         self.keys = bytearray()
         self.bad: list[int] = []
         self._task = task
-        self._judges = judges(fields)
+        self._judges = judges(fields, task.native)
         self._judge = self._judges["raw"]
         self._head = row.NO_HEAD
         self._bare_ones = False
         self._day = f"{task.day.path}/".encode()
+        self._salt = row.salt(task.table, task.day, task.node)
         self._identities = row.identities(task.table, task.day, task.node)
         self._rows = self._bytes = self._bare = 0
 
     def take(self, block: bytes) -> None:
         """Judge the next lines: all at once if they are good, else one by one.
+
+        The native judge, where there is one, takes the usual and good rows up to the first other
+        one, which is taken alone.
 
         Only the Filename is copied: a copy of each row would cost more than its identity.
 
@@ -86,13 +99,16 @@ class Verdicts:
             self._expect(first, bare=is_bare(first))
         asked = self._bare_ones
         lines = loadable_index(block) if asked else block
-        good = len(block) <= ROW_MAX_BYTES and self._judge.all_good(lines)
+        at_once = asked or not self._judge.native
+        good = at_once and len(block) <= ROW_MAX_BYTES and self._judge.all_good(lines)
         view = memoryview(block)
         at = 0
         while at < len(block):
             good = good and asked is self._bare_ones  # another judge's answer does not count
+            before = at
+            at = self._take_accepted(block, at)
             at = self._take_usual(block, view, at, good=good)
-            if at < len(block):
+            if at == before:
                 till = block.find(b"\n", at)
                 till = len(block) if till < 0 else till
                 self._take_odd(block[at:till], good=good)
@@ -101,12 +117,34 @@ class Verdicts:
         if self._rows > ROWS_MAX:
             raise CorruptError(f"it has more than {ROWS_MAX:,} lines")
 
+    def _take_accepted(self, block: bytes, at: int) -> int:
+        """Handle lines that the native judge accepts; return where the first other one begins."""
+        native = self._judge.native
+        if native is None or self._head is row.NO_HEAD:
+            return at
+        at, rows, keys = native.take_rows(
+            block,
+            at,
+            start=self._head.start,
+            end=self._head.end,
+            day=self._day,
+            salt=self._salt,
+            most=ROW_MAX_BYTES,
+            content="xxh3",
+        )
+        self._rows += rows
+        self.keys += keys
+        return at
+
     def _take_usual(self, block: bytes, view: memoryview, at: int, *, good: bool) -> int:
-        """Handle lines of the usual form; return where the first line of another form begins."""
+        """Handle lines of the usual form; return where the first line of another form begins.
+
+        Where there is a native judge, only one of them, so that it has the next ones.
+        """
         start, end, day, keys = self._head.start, self._head.end, self._day, self.keys
         from_, more, begun, identity = len(start), len(end), self._identities, row.identity
-        rows = 0
-        while at < len(block) and block.startswith(start, at):
+        rows, most = 0, 1 if self._judge.native else len(block)
+        while rows < most and at < len(block) and block.startswith(start, at):
             till = block.find(b"\n", at)
             till = len(block) if till < 0 else till
             stop = block.find(b'"', at + from_, till)

@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jostler.schema import Use
 from loader.bucket import open_bucket
 from loader.errors import BucketError
 from loader.spark.findings import Findings, Whole
@@ -46,6 +47,7 @@ class Task:
         node: the node that wrote the bundle.
         day: the day that all rows must have.
         table: the index of its table in the wave.
+        native: whether the native module is used.
     """
 
     ordinal: int
@@ -56,6 +58,7 @@ class Task:
     node: str
     day: Day
     table: int
+    native: Use = Use.AUTO
 
 
 def verified(

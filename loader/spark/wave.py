@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jostler.format.names import Day as PathDay
+from jostler.schema import Use
 from loader.bucket import split_url
 from loader.spark.verify import Task
 
@@ -114,6 +115,8 @@ class Wave:
         fields: dict[str, Fields],
         staging: StagingPaths,
         job_of: Callable[[TableDay], str] = lambda _: "",
+        *,
+        native: Use = Use.AUTO,
     ) -> Wave:
         """Make a wave of days and number their bundles.
 
@@ -122,6 +125,7 @@ class Wave:
             fields: the columns of each table.
             staging: the names of the objects that the run writes.
             job_of: returns the expected id of a day's load job.
+            native: whether executors use the native module.
         """
         names = sorted({str(day.table.name) for day in days})
         verdicts = [Verified(day=day, job=job_of(day)) for day in days]
@@ -140,6 +144,7 @@ class Wave:
                         node=bundle.node,
                         day=PathDay(verdict.day.date),
                         table=names.index(str(verdict.day.table.name)),
+                        native=native,
                     )
                 )
         tables = tuple(fields[name] for name in names)

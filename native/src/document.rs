@@ -172,12 +172,7 @@ impl<'a> Cursor<'a> {
             _ => None,
         };
         let literal = &self.text[start..self.at];
-        Ok(Number {
-            literal,
-            whole,
-            fraction,
-            exponent,
-        })
+        Ok(Number { literal, whole, fraction, exponent })
     }
 
     fn digits(&mut self) -> usize {
@@ -195,9 +190,9 @@ impl<'a> Cursor<'a> {
         }
         let start = self.at;
         only_if(self.digits() > 0)?;
-        let exponent = self.text[start..self.at].iter().fold(0, |sum: i32, digit| {
-            (sum * 10 + i32::from(digit - b'0')).min(EXPONENT_MAX)
-        });
+        let exponent = self.text[start..self.at]
+            .iter()
+            .fold(0, |sum: i32, digit| (sum * 10 + i32::from(digit - b'0')).min(EXPONENT_MAX));
         Ok(if negative { -exponent } else { exponent })
     }
 }
@@ -223,10 +218,7 @@ fn plain_end(text: &[u8], mut at: usize) -> usize {
         at += 8;
     }
     let special = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
-    text[at..]
-        .iter()
-        .position(special)
-        .map_or(text.len(), |more| at + more)
+    text[at..].iter().position(special).map_or(text.len(), |more| at + more)
 }
 
 #[cfg(test)]
@@ -235,10 +227,7 @@ mod tests {
 
     fn string(text: &str) -> Option<(usize, bool)> {
         let mut cursor = Cursor::new(text.as_bytes());
-        cursor
-            .string()
-            .ok()
-            .map(|found| (found.raw.len(), found.escaped))
+        cursor.string().ok().map(|found| (found.raw.len(), found.escaped))
     }
 
     #[test]
@@ -260,30 +249,15 @@ mod tests {
 
     #[test]
     fn escapes_are_those_of_json() {
-        assert_eq!(
-            string(r#""\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00""#),
-            Some((34, true))
-        );
-        for wrong in [
-            r#""\x""#,
-            r#""\u12""#,
-            r#""\u12g4""#,
-            r#""\""#,
-            r#""\u+123""#,
-            "\"\\",
-        ] {
+        assert_eq!(string(r#""\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00""#), Some((34, true)));
+        for wrong in [r#""\x""#, r#""\u12""#, r#""\u12g4""#, r#""\""#, r#""\u+123""#, "\"\\"] {
             assert_eq!(string(wrong), None, "{wrong}");
         }
     }
 
     #[test]
     fn nul_and_lone_surrogates_are_left_undecided() {
-        for wrong in [
-            r#""\u0000""#,
-            r#""\ud800""#,
-            r#""\udc00""#,
-            r#""\ud800\u0041""#,
-        ] {
+        for wrong in [r#""\u0000""#, r#""\ud800""#, r#""\udc00""#, r#""\ud800\u0041""#] {
             assert_eq!(string(wrong), None, "{wrong}");
         }
     }
@@ -291,9 +265,7 @@ mod tests {
     fn number(text: &str) -> Option<(usize, usize, Option<i32>)> {
         let mut cursor = Cursor::new(text.as_bytes());
         let found = cursor.number().ok()?;
-        cursor
-            .is_at_end()
-            .then_some((found.whole, found.fraction, found.exponent))
+        cursor.is_at_end().then_some((found.whole, found.fraction, found.exponent))
     }
 
     #[test]
@@ -302,13 +274,8 @@ mod tests {
         assert_eq!(number("12.50"), Some((2, 2, None)));
         assert_eq!(number("1E+2"), Some((1, 0, Some(2))));
         assert_eq!(number("1.5e-07"), Some((1, 1, Some(-7))));
-        assert_eq!(
-            number("1e99999999999999999999"),
-            Some((1, 0, Some(EXPONENT_MAX)))
-        );
-        for wrong in [
-            "", "-", "+1", "01", "-01", "1.", ".5", "1e", "1e+", "0x1", "1 ", "NaN",
-        ] {
+        assert_eq!(number("1e99999999999999999999"), Some((1, 0, Some(EXPONENT_MAX))));
+        for wrong in ["", "-", "+1", "01", "-01", "1.", ".5", "1e", "1e+", "0x1", "1 ", "NaN"] {
             assert_eq!(number(wrong), None, "{wrong}");
         }
     }

@@ -64,11 +64,7 @@ impl Record {
             columns: Vec::with_capacity(fields.len()),
         };
         for (index, field) in fields.into_iter().enumerate() {
-            let name = field
-                .name
-                .to_ascii_lowercase()
-                .into_bytes()
-                .into_boxed_slice();
+            let name = field.name.to_ascii_lowercase().into_bytes().into_boxed_slice();
             if !name.is_ascii() || name.len() > NAME_MAX {
                 return Err(format!("{:?} is no plain name of a column", field.name));
             }
@@ -98,19 +94,14 @@ impl Record {
 
     /// Whether a set of columns has all that are REQUIRED.
     pub fn has_required(&self, seen: &[u64]) -> bool {
-        self.required
-            .iter()
-            .zip(seen)
-            .all(|(required, seen)| required & !seen == 0)
+        self.required.iter().zip(seen).all(|(required, seen)| required & !seen == 0)
     }
 }
 
 impl Column {
     fn new(field: Field, depth: usize) -> Result<Self, String> {
         Ok(Self {
-            token: format!("\"{}\":", field.name)
-                .into_bytes()
-                .into_boxed_slice(),
+            token: format!("\"{}\":", field.name).into_bytes().into_boxed_slice(),
             is_required: field.mode == "REQUIRED",
             is_repeated: field.mode == "REPEATED",
             kind: match field.kind.as_str() {
@@ -128,20 +119,8 @@ fn scalar(field: &Field) -> Scalar {
         "INTEGER" => Scalar::Integer,
         "FLOAT" => Scalar::Float,
         "BOOLEAN" => Scalar::Boolean,
-        "NUMERIC" => decimal(
-            field,
-            Digits {
-                whole: 29,
-                scale: 9,
-            },
-        ),
-        "BIGNUMERIC" => decimal(
-            field,
-            Digits {
-                whole: 38,
-                scale: 38,
-            },
-        ),
+        "NUMERIC" => decimal(field, Digits { whole: 29, scale: 9 }),
+        "BIGNUMERIC" => decimal(field, Digits { whole: 38, scale: 38 }),
         "TIMESTAMP" => Scalar::Timestamp,
         "DATE" => Scalar::Date,
         "TIME" => Scalar::Time,
@@ -154,10 +133,7 @@ fn scalar(field: &Field) -> Scalar {
 fn decimal(field: &Field, usual: Digits) -> Scalar {
     Scalar::Decimal(field.precision.map_or(usual, |precision| {
         let scale = field.scale.unwrap_or(0);
-        Digits {
-            whole: precision.saturating_sub(scale),
-            scale,
-        }
+        Digits { whole: precision.saturating_sub(scale), scale }
     }))
 }
 

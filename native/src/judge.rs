@@ -39,10 +39,7 @@ impl Judge {
         if simdutf8::basic::from_utf8(document).is_err() {
             return false;
         }
-        let mut reading = Reading {
-            cursor: Cursor::new(document),
-            seen: Vec::new(),
-        };
+        let mut reading = Reading { cursor: Cursor::new(document), seen: Vec::new() };
         reading.document(self).is_ok()
     }
 }
@@ -342,14 +339,7 @@ mod tests {
         for good in ["{}", r#"{"a":{"b":[1e400,"x",null,false]},"a":1}"#] {
             assert!(Judge::Objects.accepts(good.as_bytes()), "{good}");
         }
-        for other in [
-            "",
-            "[]",
-            "1",
-            r#"{"a":NaN}"#,
-            r#"{"a":"\ud800"}"#,
-            r#"{"a":tru}"#,
-        ] {
+        for other in ["", "[]", "1", r#"{"a":NaN}"#, r#"{"a":"\ud800"}"#, r#"{"a":tru}"#] {
             assert!(!Judge::Objects.accepts(other.as_bytes()), "{other}");
         }
     }

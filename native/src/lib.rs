@@ -6,6 +6,8 @@
 
 pub mod document;
 pub mod fields;
+pub mod file;
+pub mod hash;
 pub mod judge;
 pub mod moments;
 pub mod row;
@@ -15,12 +17,15 @@ pub mod scalars;
 #[cfg(feature = "module")]
 #[pyo3::pymodule]
 mod jostler_native {
+    use std::os::fd::BorrowedFd;
+
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
     use pyo3::types::PyBytes;
 
     use crate::fields::{Field, Record};
-    use crate::row::{self, Form};
+    use crate::file::{self, Rules};
+    use crate::row::{self, Content, Form};
 
     /// A document of this size is judged without the interpreter's lock.
     const LONG_BYTES: usize = 1 << 16;
@@ -45,6 +50,9 @@ mod jostler_native {
             })
         }
     }
+
+    /// Rows, numbers and hashes; see `Batch` in Python.
+    type Batch<'py> = (Vec<Bound<'py, PyBytes>>, Vec<i64>, Vec<Bound<'py, PyBytes>>);
 
     /// Accepts good documents; any number of threads may share one.
     #[pyclass(frozen, module = "jostler_native")]
@@ -72,7 +80,7 @@ mod jostler_native {
 
         /// Takes rows of the usual form from `at` on; returns where it ended, how many rows it took
         /// and their identities.
-        #[pyo3(signature = (block, at, *, start, end, day, salt, most))]
+        #[pyo3(signature = (block, at, *, start, end, day, salt, most, content))]
         #[expect(clippy::too_many_arguments, reason = "they are named")]
         fn take_rows<'py>(
             &self,
@@ -84,16 +92,51 @@ mod jostler_native {
             day: &[u8],
             salt: &[u8],
             most: usize,
-        ) -> (usize, usize, Bound<'py, PyBytes>) {
-            let form = Form {
-                start,
-                end,
-                day,
-                salt,
-                most,
+            content: &str,
+        ) -> PyResult<(usize, usize, Bound<'py, PyBytes>)> {
+            let content = match content {
+                "blake2b" => Content::Blake2b,
+                "xxh3" => Content::Xxh3,
+                _ => return Err(PyValueError::new_err("an unknown hash")),
             };
+            let form = Form { start, end, day, salt, most, content };
             let taken = py.detach(|| row::take(&self.0, block, at, &form));
-            (taken.end, taken.rows, PyBytes::new(py, &taken.keys))
+            Ok((taken.end, taken.rows, PyBytes::new(py, &taken.keys)))
+        }
+
+        /// Reads files of a directory, up to the first that is not usual and good, and makes rows of
+        /// them; returns the rows, five numbers for each file, and the hashes of their documents.
+        #[pyo3(signature = (directory, names, *, head, folder, room_bytes, ask_writer,
+                            lease_suffices, settled_ns))]
+        #[expect(clippy::too_many_arguments, reason = "they are named")]
+        fn read_batch<'py>(
+            &self,
+            py: Python<'py>,
+            directory: i32,
+            names: Vec<String>,
+            head: &[u8],
+            folder: &[u8],
+            room_bytes: usize,
+            ask_writer: bool,
+            lease_suffices: bool,
+            settled_ns: i64,
+        ) -> PyResult<Batch<'py>> {
+            if directory < 0 {
+                return Err(PyValueError::new_err("no descriptor of a directory"));
+            }
+            // SAFETY: the caller keeps the directory open during the call; if it did not, files
+            // would not be found, or those of another directory, and no memory is touched.
+            let directory = unsafe { BorrowedFd::borrow_raw(directory) };
+            let rules = Rules { head, folder, room_bytes, ask_writer, lease_suffices, settled_ns };
+            let (batch, hashes) = py.detach(|| {
+                let batch = file::take(&self.0, directory, &names, &rules);
+                let hashes = batch.hashes();
+                (batch, hashes)
+            });
+            let row = |range| PyBytes::new(py, &batch.text[range]);
+            let rows = batch.rows.iter().cloned().map(row).collect();
+            let hashes = hashes.iter().map(|hash| PyBytes::new(py, hash)).collect();
+            Ok((rows, batch.numbers, hashes))
         }
     }
 }

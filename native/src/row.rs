@@ -3,11 +3,15 @@
 //! **Invariant:** rows are taken in order, each only if it has the usual form and its judge accepts
 //! it; the first other row ends the work.  Identities are those of `row.identity`.
 
-use blake2b_simd::{Params, State};
+use blake2b_simd::Params;
 use memchr::{memchr, memmem};
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::hash::hashes;
 use crate::judge::Judge;
+
+const NAME_BYTES: usize = 8;
+const KEY_BYTES: usize = 24;
 
 /// What the usual rows of a bundle share.
 pub struct Form<'a> {
@@ -21,6 +25,16 @@ pub struct Form<'a> {
     pub salt: &'a [u8],
     /// The size of the longest row that is taken.
     pub most: usize,
+    /// How `raw` is hashed.
+    pub content: Content,
+}
+
+/// A hash of 16 bytes.
+#[derive(Clone, Copy)]
+pub enum Content {
+    /// That of index rows.
+    Blake2b,
+    Xxh3,
 }
 
 /// The rows that were taken.
@@ -35,13 +49,11 @@ pub struct Taken {
 
 /// Takes rows from a place in a block on.
 pub fn take(judge: &Judge, block: &[u8], at: usize, form: &Form) -> Taken {
-    let mut salted = Params::new().hash_length(8).to_state();
+    let mut salted = Params::new().hash_length(NAME_BYTES).to_state();
     salted.update(form.salt);
     let inside = memmem::Finder::new(form.day);
-    let mut taken = Taken {
-        end: at,
-        ..Taken::default()
-    };
+    let mut taken = Taken { end: at, ..Taken::default() };
+    let mut raws = Vec::new();
     while taken.end < block.len() {
         let rest = &block[taken.end..];
         let line = &rest[..memchr(b'\n', rest).unwrap_or(rest.len())];
@@ -51,14 +63,19 @@ pub fn take(judge: &Judge, block: &[u8], at: usize, form: &Form) -> Taken {
         if line.len() > form.most || !judge.accepts(line) {
             break;
         }
-        add_key(
-            &mut taken.keys,
-            &salted,
-            relative(name, form.day, &inside),
-            raw,
-        );
+        let name = relative(name, form.day, &inside);
+        taken.keys.extend_from_slice(salted.clone().update(name).finalize().as_bytes());
+        taken.keys.extend_from_slice(&[0; 16]); // its content's hash comes below
+        raws.push(raw);
         taken.rows += 1;
-        taken.end = (taken.end + line.len() + 1).min(block.len());
+        taken.end += line.len() + 1; // beyond the block if its last line has no line feed
+    }
+    let found = match form.content {
+        Content::Blake2b => hashes(raws.into_iter()),
+        Content::Xxh3 => raws.into_iter().map(|raw| xxh3_128(raw).to_be_bytes()).collect(),
+    };
+    for (key, hash) in taken.keys.chunks_exact_mut(KEY_BYTES).zip(found) {
+        key[NAME_BYTES..].copy_from_slice(&hash);
     }
     taken
 }
@@ -76,15 +93,8 @@ fn relative<'a>(name: &'a [u8], day: &[u8], inside: &memmem::Finder) -> &'a [u8]
     if name.starts_with(day) {
         return name;
     }
-    let mut found = inside
-        .find_iter(name)
-        .filter(|at| *at > 0 && name[at - 1] == b'/');
+    let mut found = inside.find_iter(name).filter(|at| *at > 0 && name[at - 1] == b'/');
     found.next().map_or(name, |at| &name[at..])
-}
-
-fn add_key(keys: &mut Vec<u8>, salted: &State, name: &[u8], raw: &[u8]) {
-    keys.extend_from_slice(salted.clone().update(name).finalize().as_bytes());
-    keys.extend_from_slice(&xxh3_128(raw).to_be_bytes());
 }
 
 #[cfg(test)]
@@ -98,6 +108,7 @@ mod tests {
         day: b"2022/09/29/",
         salt: b"table",
         most: 1000,
+        content: Content::Xxh3,
     };
 
     fn row(name: &str, raw: &str) -> String {
@@ -113,23 +124,25 @@ mod tests {
     fn rows_are_taken_up_to_the_first_other_one() {
         let good = row("2022/09/29/a", "{\"a\":1}");
         assert_eq!(taken(""), (0, 0, 0));
-        assert_eq!(taken(&good), (good.len(), 1, 24));
-        assert_eq!(
-            taken(&format!("{good}\n{good}\n")),
-            (2 * good.len() + 2, 2, 48)
-        );
+        assert_eq!(taken(&good), (good.len() + 1, 1, 24));
+        assert_eq!(taken(&format!("{good}\n{good}\n")), (2 * good.len() + 2, 2, 48));
         let long = row("a", &format!("{{\"a\":\"{}\"}}", "x".repeat(1000)));
-        for other in [
-            "",
-            "{}",
-            "{",
-            &row("a\\\"b", "{}"),
-            &row("a", "{\"a\":01}"),
-            &long,
-        ] {
+        for other in ["", "{}", "{", &row("a\\\"b", "{}"), &row("a", "{\"a\":01}"), &long] {
             let block = format!("{good}\n{other}\n{good}\n");
             assert_eq!(taken(&block), (good.len() + 1, 1, 24), "{other}");
         }
+    }
+
+    #[test]
+    fn contents_are_hashed_as_is_asked_for() {
+        let block = row("a", "{}") + "\n" + &row("a", "{\"a\":1}");
+        let keys =
+            |content| take(&Judge::Objects, block.as_bytes(), 0, &Form { content, ..FORM }).keys;
+        let (blake2b, xxh3) = (keys(Content::Blake2b), keys(Content::Xxh3));
+        assert_eq!(blake2b[8..24], hashes([&b"{}"[..]].into_iter())[0]);
+        assert_eq!(blake2b[32..], hashes([&b"{\"a\":1}"[..]].into_iter())[0]);
+        assert_eq!(xxh3[32..], xxh3_128(b"{\"a\":1}").to_be_bytes());
+        assert_eq!(blake2b[..8], xxh3[..8]);
     }
 
     #[test]

@@ -12,9 +12,8 @@ const FINITE_DIGITS: usize = 308;
 const INT64_DIGITS: usize = 18;
 /// |epoch| < 10^13 is a TIMESTAMP of the years 1 to 9999, in seconds and in milliseconds.
 const EPOCH_DIGITS: usize = 13;
-const BOOLEANS: [&[u8]; 10] = [
-    b"true", b"false", b"1", b"0", b"t", b"f", b"yes", b"no", b"y", b"n",
-];
+const BOOLEANS: [&[u8]; 10] =
+    [b"true", b"false", b"1", b"0", b"t", b"f", b"yes", b"no", b"y", b"n"];
 
 /// What a column that is no RECORD accepts.
 pub enum Scalar {
@@ -82,10 +81,7 @@ impl Scalar {
     }
 
     pub fn boolean(&self) -> Read<()> {
-        only_if(matches!(
-            self,
-            Self::Boolean | Self::Json | Self::Text(None)
-        ))
+        only_if(matches!(self, Self::Boolean | Self::Json | Self::Text(None)))
     }
 }
 
@@ -113,12 +109,7 @@ fn is_base64(text: &[u8], most: Option<usize>) -> bool {
     if text.len() % 4 != 0 {
         return false;
     }
-    let padding = text
-        .iter()
-        .rev()
-        .take(2)
-        .take_while(|byte| **byte == b'=')
-        .count();
+    let padding = text.iter().rev().take(2).take_while(|byte| **byte == b'=').count();
     let (digits, _) = text.split_at(text.len() - padding);
     let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     // The last digit has bits that stand for nothing; encoders leave them zero.
@@ -158,78 +149,38 @@ mod tests {
 
     #[test]
     fn integers_have_64_bits() {
-        let good = [
-            "0",
-            "-0",
-            "9223372036854775807",
-            "-9223372036854775808",
-            "\"12\"",
-            "\"-1\"",
-        ];
-        let others = [
-            "9223372036854775808",
-            "1.0",
-            "1e3",
-            "\"1.5\"",
-            "\"\"",
-            "\" 1\"",
-            "\"+1\"",
-        ];
+        let good = ["0", "-0", "9223372036854775807", "-9223372036854775808", "\"12\"", "\"-1\""];
+        let others = ["9223372036854775808", "1.0", "1e3", "\"1.5\"", "\"\"", "\" 1\"", "\"+1\""];
         check(&Scalar::Integer, &good, &others);
     }
 
     #[test]
     fn floats_are_finite_or_named() {
-        let good = [
-            "1.5",
-            "-1e300",
-            "1e-9999",
-            "\"NaN\"",
-            "\"-Infinity\"",
-            "\"1e5\"",
-        ];
-        check(
-            &Scalar::Float,
-            &good,
-            &["1e309", "\"nan\"", "\"1e400\"", "\"1 \"", "\"inf\""],
-        );
+        let good = ["1.5", "-1e300", "1e-9999", "\"NaN\"", "\"-Infinity\"", "\"1e5\""];
+        check(&Scalar::Float, &good, &["1e309", "\"nan\"", "\"1e400\"", "\"1 \"", "\"inf\""]);
     }
 
     #[test]
     fn decimals_keep_room_for_rounding() {
         let money = Scalar::Decimal(Digits { whole: 3, scale: 2 });
-        check(
-            &money,
-            &["999.99", "\"-1.5\"", "99.999", "1e1"],
-            &["1000", "999.995", "1e3"],
-        );
+        check(&money, &["999.99", "\"-1.5\"", "99.999", "1e1"], &["1000", "999.995", "1e3"]);
     }
 
     #[test]
     fn booleans_are_words_in_any_case() {
-        check(
-            &Scalar::Boolean,
-            &["1", "0", "\"YES\"", "\"t\""],
-            &["2", "1.0", "\"ye\u{17f}\""],
-        );
+        check(&Scalar::Boolean, &["1", "0", "\"YES\"", "\"t\""], &["2", "1.0", "\"ye\u{17f}\""]);
     }
 
     #[test]
     fn text_is_counted_in_characters() {
         let good = ["\"éé\"", "\"a\"", "12"];
-        check(
-            &Scalar::Text(Some(2)),
-            &good,
-            &["\"abc\"", "123", "\"\\u00e9\""],
-        );
+        check(&Scalar::Text(Some(2)), &good, &["\"abc\"", "123", "\"\\u00e9\""]);
     }
 
     #[test]
     fn base64_is_padded_and_clean() {
         let good = ["\"\"", "\"YQ==\"", "\"YWI=\"", "\"YWJj\"", "\"+/+/\""];
-        let others = [
-            "\"YR==\"", "\"YQ=\"", "\"YQ\"", "\"====\"", "\"Y===\"", "\"-_-_\"", "1",
-        ];
+        let others = ["\"YR==\"", "\"YQ=\"", "\"YQ\"", "\"====\"", "\"Y===\"", "\"-_-_\"", "1"];
         check(&Scalar::Bytes(None), &good, &others);
         check(&Scalar::Bytes(Some(1)), &["\"YQ==\""], &["\"YWI=\""]);
     }
@@ -237,11 +188,7 @@ mod tests {
     #[test]
     fn an_epoch_lies_within_the_years_in_milliseconds() {
         let good = ["1534680695", "1.534680695e12", "-62135596800", "0.5"];
-        check(
-            &Scalar::Timestamp,
-            &good,
-            &["99999999999999", "1e14", "\"1534680695\""],
-        );
+        check(&Scalar::Timestamp, &good, &["99999999999999", "1e14", "\"1534680695\""]);
     }
 
     #[test]

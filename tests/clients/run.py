@@ -1,6 +1,7 @@
 """Run the scripts of all clients against one embedded BigQuery; `make clients`.
 
-It exits 1 if a step failed.  A client that is not installed (Go, Spark) is told and left out.
+The exit status is 1 if a step failed.  A client that is not installed (Go, Spark) is reported and
+left out.
 """
 
 from __future__ import annotations

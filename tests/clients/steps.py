@@ -1,4 +1,4 @@
-"""Ten steps of a client, each tried, each told: `ok`, or why not."""
+"""Run the ten steps of a client; print for each `ok` or why it failed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TOLD = 300
 
 
 def run(client: str, steps: list[tuple[str, Callable[[], object]]]) -> None:
-    """Run the steps in their order; exit 1 if one failed."""
+    """Run the steps in order; exit with status 1 if one failed."""
     failed = 0
     for name, step in steps:
         try:

@@ -19,7 +19,7 @@ FRAME = pd.DataFrame({"n": [1, 2, 3], "s": ["a", "b", "b"], "f": [0.5, 1.5, 2.5]
 
 
 def storage() -> object:
-    """Return a client of the Storage Read API; ibis asks for one."""
+    """Return a client of the Storage Read API, which ibis needs."""
     import grpc
     from google.cloud import bigquery_storage_v1
     from google.cloud.bigquery_storage_v1.services.big_query_read.transports import (

@@ -443,6 +443,12 @@ def test_what_cannot_be_asked_is_refused(
         rows(client, sql)
 
 
+def test_an_alias_keeps_its_letter_case(client: bigquery.Client, ds: str) -> None:
+    (row,) = client.query_and_wait(f"SELECT site AS SITE, n AS N FROM {ds}.free WHERE n = 2")
+
+    assert list(row.keys()) == ["SITE", "N"]
+
+
 def test_a_missing_table_is_not_found(client: bigquery.Client, ds: str) -> None:
     """Names of tables are case-sensitive."""
     with pytest.raises(NotFound, match=r"Not found: Table proj:queried\.FREE"):

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostler.format.names import Day
-from jostler.schema import fields_from_api, table_schema
+from jostler.schema import Use, fields_from_api, table_schema
+from jostler.schema.native import find
 from jostler.schema.slow import SlowJudge
 from loader.bucket import open_bucket
 from loader.spark import row as rows
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from jostler.schema import Fields
     from loader.spark.verify import Task
 
+NATIVE = find(Use.AUTO)
 FIELDS = table_schema(fields_from_api(SCHEMA))
 DAY_PATH = "2026/01/02/"
 
@@ -360,6 +362,34 @@ def test_lines_come_whole_or_not_at_all(
         return
     if not cut:
         assert read == wanted
+
+
+VARIANTS = [
+    *(b"{}", b"", b"x", b"{", b'{"Filename":"a","Size":1}', b'{"raw":{}}'),
+    *(row(1).replace(b'"}', b'"},"x":null', 1), row(1, raw=b'{"Rate":1,"rate":2}'), row(1) + b" "),
+    *(row(1, raw=b'{"Rate":1}}'), row(1, name="a\\u0041"), row(1, name='"'), row(1, raw=b"[]")),
+    *(row(1, go=True), row(2, go=True, raw=b'{"Rate":"x"}'), row(1, day=date(2026, 1, 3))),
+]
+
+
+@pytest.mark.skipif(not NATIVE.module, reason=NATIVE.why_not)
+def test_the_native_module_changes_no_verdict_and_no_identity(tmp_path: Path) -> None:
+    """Whatever the rows are, in whatever order; and blocks end where they end."""
+    rest = Random(seed := Random().randrange(10**9))
+    for number in range(10):
+        odd = rest.choice((0.0, 0.01, 0.3))
+        lines = [
+            rest.choice(VARIANTS)
+            if rest.random() < odd
+            else row(n, go=number % 5 == 0, raw=document(rest.randrange(9)))
+            for n in range(rest.randrange(1, 200))
+        ]
+        data = b"\n".join(lines) + rest.choice((b"", b"\n"))
+        (tmp_path / f"{number}").write_bytes(gzip.compress(data, mtime=0))
+        with_it, without = (
+            found(task(tmp_path, f"{number}", native=use)) for use in (Use.REQUIRE, Use.OFF)
+        )
+        assert with_it == without, f"seed {seed}"
 
 
 def test_a_wrong_sum_is_found() -> None:

@@ -1,4 +1,4 @@
-"""The agent as a real process."""
+"""Run the agent as a real process."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def run(*argv: str, gcs_url: str = "", cwd: str | None = None) -> subprocess.Com
 def once(
     spool: Spool, bucket: str, *more: str, gcs_url: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run the agent once over all that is in the spool."""
+    """Run the agent once (`-once`) on all files in the spool."""
     argv = arguments(spool, bucket, "-once", "-missed-age", "0s", *more)
     return run(*argv, gcs_url=gcs_url)
 
 
 class RunningAgent:
-    """An agent that runs until it is stopped; its log lines can be waited for."""
+    """An agent that runs until it is stopped; `wait_for` waits for lines of its log."""
 
     def __init__(self, *argv: str, gcs_url: str = "") -> None:
         self._process = subprocess.Popen(
@@ -101,7 +101,7 @@ class RunningAgent:
         return self._process.pid
 
     def stop(self, number: int = signal.SIGTERM, timeout_s: float = WAIT_S) -> int:
-        """Send a signal, wait for the end, return the exit status."""
+        """Send a signal, wait for the end, and return the exit status."""
         if self._process.poll() is None:
             self._process.send_signal(number)
         status = self._process.wait(timeout_s)
@@ -120,7 +120,7 @@ class RunningAgent:
         return self._process.wait(timeout_s)
 
     def peak_rss_bytes(self) -> int:
-        """Return the most memory that the process has had so far."""
+        """Return the process's largest resident memory so far, in bytes."""
         with open(f"/proc/{self.pid}/status", encoding="ascii") as status:  # noqa: PTH123 - proc
             for line in status:
                 if line.startswith("VmHWM:"):

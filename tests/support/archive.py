@@ -1,4 +1,4 @@
-"""An archive made row by row: index objects in a bucket, and the same rows in BigQuery."""
+"""Build an archive row by row: index objects in a bucket, and the same rows in BigQuery."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _RAW_TYPES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One file of a bundle to be made."""
+    """A file of a bundle to build."""
 
     name: str
     start: datetime | None = None
@@ -57,7 +57,7 @@ def text(when: datetime | None) -> str | None:
 
 @dataclass
 class MadeArchive:
-    """Index objects below a directory; `rows` are what the loader would load of them."""
+    """Index objects in a directory; `rows` are the rows that the loader would load from them."""
 
     root: Path
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -79,7 +79,7 @@ class MadeArchive:
         created: datetime | None = None,
         place: Place = PLACE,
     ) -> BundleName:
-        """Store an index object; each is created later than the one before, if nothing is said."""
+        """Store an index object; by default, each is created later than the one before."""
         self.made += 1
         name = BundleName(
             place=place,
@@ -133,7 +133,7 @@ class MadeArchive:
         return {"date": name.day.iso, "archiver": archiver, "raw": raw}
 
     def put_rejected(self, reasons: Iterable[tuple[str, str]], *, node: str = "n1") -> None:
-        """Store a bundle of rejected files, of which each has a datatype and a reason."""
+        """Store a bundle of rejected files, each with a datatype and a reason."""
         pairs = list(reasons)
         entries = [Entry(name=f"bad{number}.json") for number in range(len(pairs))]
         index = self.put(entries, datatype="rejected1", node=node)
@@ -149,14 +149,14 @@ class MadeArchive:
         open_storage(self.url).put_new(str(replace(index, kind=Kind.DATA)), packed, {})
 
     def load(self, client: bigquery.Client, *, columns: Iterable[str] = _RAW_TYPES) -> None:
-        """Make the tables index1 and rejected1 of the experiment in BigQuery, with all rows."""
+        """Create the tables index1 and rejected1 of the experiment in BigQuery, with all rows."""
         _load(client, "raw_exp.index1", self.rows, {name: _RAW_TYPES[name] for name in columns})
         names = ("Datatype", "Node", "Reason", "Content")
         _load(client, "raw_exp.rejected1", self.rejected, dict.fromkeys(names, "STRING"))
 
 
 def project() -> str:
-    """Return a name of a project that no other test has."""
+    """Return the name of a project that no other test uses."""
     return f"p{uuid.uuid4().hex[:12]}"
 
 

@@ -1,4 +1,4 @@
-"""What is in a bucket, read as any reader would."""
+"""Read and check what a bucket has, as any reader would."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def url_of(directory: Path) -> str:
 
 
 def problems(bucket: str | Storage, originals: Path | None = None) -> list[str]:
-    """Return what `jostler verify` finds wrong."""
+    """Return the problems that `jostler verify` reports."""
     storage = open_storage(bucket) if isinstance(bucket, str) else bucket
     return verify(storage, "", originals).problems
 
@@ -45,7 +45,7 @@ def reasons(bucket: str | Storage) -> dict[str, str]:
 
 
 def assert_all_archived(spool: Spool, bucket: str | Storage) -> None:
-    """Assert the promise: every file stored once with its own bytes; spool and journal empty."""
+    """Assert that every file is stored once with its bytes, and spool and journal are empty."""
     assert problems(bucket, spool.originals) == []
     assert spool.left() == []
     assert spool.journal() == []

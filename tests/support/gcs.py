@@ -31,19 +31,19 @@ def binary() -> Path:
 
 
 def free_port() -> int:
-    """Return a TCP port of loopback that nobody listened on a moment ago."""
+    """Return a TCP port of loopback on which no process listened just now."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
 
 
 class GcsServer:
-    """One running server; `root` keeps its objects over restarts, None keeps them in memory.
+    """A running server; its objects are below `root`, or in memory if `root` is None.
 
     Args:
-        root: directory of the file system backend; the server alone may write there.
-        public_url: URL that clients use when a proxy stands before the server.
-        port: port to listen on; 0 takes a free one.
+        root: the directory of the objects; only the server may write to it.
+        public_url: the URL that clients use, if there is a proxy before the server.
+        port: the TCP port; 0 for a free one.
     """
 
     def __init__(self, root: Path | None = None, *, public_url: str = "", port: int = 0) -> None:
@@ -78,7 +78,7 @@ class GcsServer:
                 time.sleep(0.01)
 
     def create_bucket(self, name: str) -> None:
-        """Make a bucket through the JSON API."""
+        """Create a bucket with the JSON API."""
         request = urllib.request.Request(
             f"{self.url}/storage/v1/b?project=p",
             data=b'{"name": "%s"}' % name.encode(),

@@ -1,4 +1,4 @@
-"""Samples of what other programs write, as files under tests/golden."""
+"""Samples of the output of other programs, in files under tests/golden."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def go(name: str) -> bytes:
-    """Return a sample of the Go agent's by its file name."""
+    """Return a sample of the Go agent's output by its file name."""
     return (GOLDEN / "go" / name).read_bytes()
 
 

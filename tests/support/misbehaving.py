@@ -1,4 +1,4 @@
-"""A server on loopback that answers every connection with the same bytes, or with none."""
+"""A server on loopback that sends the same bytes, or none, on every connection."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Self
 
 
 class Misbehaving:
-    """A TCP server; it reads what comes, sends `answer` and ends the connection.
+    """A TCP server that reads a request, sends `answer` and closes the connection.
 
     Args:
-        answer: bytes of a reply, right or wrong.
+        answer: the bytes of the reply.
         reset: end each connection with RST instead of FIN.
     """
 

@@ -18,16 +18,16 @@ HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length",
 
 @dataclass
 class Fault:
-    """What goes wrong, how often, and for which requests.
+    """A fault: what fails, how often, and for which requests.
 
     Attributes:
-        status: answer with this status instead; 0 drops the connection.
-        after: do the work first and lose the reply.
-        times: how many requests it hits.
+        status: the status of the reply; 0 closes the connection instead.
+        after: forward the request, then drop the real reply.
+        times: the number of requests that fail.
         method: only requests of this method.
         path: only requests whose path contains this.
-        delay_s: wait before anything.
-        reason: the error's reason in the answer.
+        delay_s: the time to wait first, in seconds.
+        reason: the error's reason in the reply.
     """
 
     status: int = 0
@@ -41,14 +41,14 @@ class Fault:
 
 @dataclass
 class FaultyServer:
-    """A proxy on loopback before a server; `faults` may be changed while it runs.
+    """A proxy on loopback before a real server; `faults` may be changed while it runs.
 
     Attributes:
-        upstream_port: of the real server on loopback.
-        port: where the proxy listens.
-        faults: tried in order; the first that fits is used up by one.
-        seen: requests so far as `METHOD path`.
-        bodies: what they sent, in the same order.
+        upstream_port: the TCP port of the real server.
+        port: the TCP port of the proxy.
+        faults: the faults; the first that matches a request happens and counts down.
+        seen: the requests so far, as `METHOD path`.
+        bodies: their bodies, in the same order.
     """
 
     upstream_port: int
@@ -67,7 +67,7 @@ class FaultyServer:
         self._thread.start()
 
     def fault_for(self, method: str, path: str, body: bytes) -> Fault | None:
-        """Take the fault that a request meets, if any."""
+        """Return the fault for a request and count it down; None if no fault matches."""
         with self._lock:
             self.seen.append(f"{method} {path}")
             self.bodies.append(body)
@@ -79,7 +79,7 @@ class FaultyServer:
         return None
 
     def forward(self, handler: _Handler, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-        """Let the real server do the work."""
+        """Forward a request to the real server."""
         upstream = http.client.HTTPConnection("127.0.0.1", self.upstream_port, timeout=30)
         headers = {k: v for k, v in handler.headers.items() if k.lower() != "host"}
         upstream.request(handler.command, handler.path, body, headers)
@@ -146,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
             super().finish()
 
     def log_message(self, *args: object) -> None:
-        """Say nothing."""
+        """Do not log requests."""
 
 
 for _method in ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD"):

@@ -1,4 +1,4 @@
-"""A spool as measurement services write it, and a copy of every file to compare with."""
+"""Write a spool as measurement services do, and keep a copy of every file for comparison."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCHEMA = [
 
 
 def document(number: int, *, size: int = 300) -> bytes:
-    """Make a good document of about `size` bytes; equal arguments give equal bytes."""
+    """Return a valid document of about `size` bytes; equal arguments give equal bytes."""
     rng = random.Random(number)
     value: dict[str, object] = {
         "UUID": f"u-{number}-{rng.randrange(1 << 60):x}",
@@ -84,7 +84,7 @@ class Spool:
         keep: bool = True,
         age_s: float = 0,
     ) -> Path:
-        """Write one file, by open-write-close or by rename, and keep a copy beside the spool."""
+        """Write a file in place or by rename, and keep a copy beside the spool."""
         path = self.experiment / datatype / day / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if keep:
@@ -103,7 +103,7 @@ class Spool:
         return path
 
     def write_many(self, count: int, *, first: int = 0, size: int = 300) -> None:
-        """Write good files, half of them by rename."""
+        """Write valid files, half of them by rename."""
         for number in range(first, first + count):
             self.write(f"m{number}.json", document(number, size=size), rename=number % 2 == 0)
 

@@ -1,10 +1,10 @@
-"""The manifests on a real control plane, and the alerts with a real Prometheus and Alertmanager.
+"""Check the manifests on a real control plane, and the alerts with a real Prometheus.
 
 usage: python -m tools.k8s_real.check CACHE-DIR
 
-It applies every overlay under the pod security that its namespace enforces, lets a real driver ask
-the API for executors with the rights of its service account alone, and takes three agents through
-an outage of their bucket until somebody is paged, once.  Exit status 0: all of it held.
+It applies every overlay under the pod security of its namespace.  It lets a real Spark driver
+request executors with only the rights of its service account.  It runs three agents through an
+outage of their bucket, which must page once.  The exit status is 0 if all checks pass.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,10 +23,11 @@ import yaml
 from tests.k8s.manifests import K8S, OVERLAYS, containers, tool
 from tests.k8s.test_spark import HOME, JOB, kubelet
 from tests.loader.world import BigQueryServer, World, row
-from tests.support.gcs import GcsServer
+from tests.support.gcs import GcsServer, free_port
 from tests.support.proxy import FaultyServer
-from tools.k8s_real.control_plane import ControlPlane, free_port
+from tools.k8s_real.control_plane import ControlPlane
 from tools.k8s_real.paging import page
+from tools.k8s_real.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,6 @@ CRDS = {
     PROMETHEUS_OPERATOR: "example/prometheus-operator-crd",
     SPARK_OPERATOR: "config/crd/bases",
 }
-WAIT_S = 120.0
 
 
 def main() -> int:
@@ -60,7 +59,7 @@ def main() -> int:
 
 
 def add_crds(plane: ControlPlane) -> None:
-    """Add the operators' own resources, from their Go modules."""
+    """Install the operators' custom resource definitions, from their Go modules."""
     for module, folder in CRDS.items():
         command = ["go", "mod", "download", "-json", module]
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd="/")
@@ -70,7 +69,7 @@ def add_crds(plane: ControlPlane) -> None:
 
 
 def apply(plane: ControlPlane, overlay: str) -> None:
-    """Apply an overlay, and see that the API lets every pod of it be made."""
+    """Apply an overlay, and check that the API server admits each of its pods."""
     text = plane.kubectl("kustomize", str(K8S / "overlays" / overlay))
     plane.kubectl("apply", "--server-side", "-f", "-", text=text)
     space = f"jostler-{overlay}"
@@ -80,7 +79,7 @@ def apply(plane: ControlPlane, overlay: str) -> None:
     wanted = [d["metadata"]["name"] for d in yaml.safe_load_all(text) if d["kind"] == "DaemonSet"]
     wanted += [f"{cron['metadata']['name']}-now" for cron in plane.get("cronjobs", "-n", space)]
     wanted += [d["metadata"]["name"] for d in plane.get("deployments", "-n", space)]
-    await_true(
+    wait_until(
         f"pods of {wanted} in {space}",
         lambda: all(
             any(pod["metadata"]["name"].startswith(name) for pod in plane.get("pods", "-n", space))
@@ -101,7 +100,7 @@ def apply(plane: ControlPlane, overlay: str) -> None:
 
 
 def accept_spark_operator(plane: ControlPlane, home: Path) -> None:
-    """Hold the component that no overlay has to the operator's own schema, without applying it."""
+    """Validate the component that no overlay uses against the operator's schema (dry run)."""
     place = home / "with-operator"
     place.mkdir()
     overlay, component = (
@@ -120,7 +119,7 @@ def accept_spark_operator(plane: ControlPlane, home: Path) -> None:
 
 
 def refuse_what_is_privileged(plane: ControlPlane) -> None:
-    """Prove that pod security is enforced: a pod that asks for more is refused."""
+    """Check that pod security is enforced: a privileged pod is refused."""
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -136,7 +135,7 @@ def refuse_what_is_privileged(plane: ControlPlane) -> None:
 
 
 def drive(plane: ControlPlane, home: Path) -> None:
-    """Let the CronJob's driver load a day with executors that it asks this API for."""
+    """Run the CronJob's driver, which loads a day with executors that this API server creates."""
     space = "jostler-sandbox"
     pod = await_pod(plane, space, "jostler-load-now")
     name = pod["metadata"]["name"]
@@ -176,7 +175,7 @@ def drive(plane: ControlPlane, home: Path) -> None:
 
 
 def spark_environment(world: World, conf: Path) -> dict[str, str]:
-    """Return what driver and executors find in their environment."""
+    """Return the environment of driver and executors."""
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     environ |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     environ |= {"SPARK_HOME": str(HOME), "SPARK_CONF_DIR": str(conf), "SPARK_LOCAL_IP": "127.0.0.1"}
@@ -209,7 +208,7 @@ def command(  # noqa: PLR0917 - each once, by the caller above
 
 
 class Kubelet:
-    """Runs executors' pods as processes of this machine, and says to the API that they run."""
+    """Runs executors' pods as processes of this machine, and sets their status to Running."""
 
     def __init__(
         self,
@@ -247,7 +246,7 @@ class Kubelet:
 
 
 def await_pod(plane: ControlPlane, space: str, beginning: str) -> dict[str, Any]:
-    """Return the pod of a job as soon as it is there."""
+    """Wait for a pod whose name has a given beginning, and return it."""
     found: list[dict[str, Any]] = []
 
     def there() -> bool:
@@ -258,21 +257,8 @@ def await_pod(plane: ControlPlane, space: str, beginning: str) -> dict[str, Any]
         ]
         return bool(found)
 
-    await_true(f"a pod of {beginning}", there)
+    wait_until(f"a pod of {beginning}", there)
     return found[0]
-
-
-def await_true(what: str, true: Callable[[], bool]) -> None:
-    """Poll until something is true.
-
-    Raises:
-        RuntimeError: it did not become true in time.
-    """
-    until = time.monotonic() + WAIT_S
-    while not true():
-        if time.monotonic() > until:
-            raise RuntimeError(f"waited {WAIT_S:g} s for: {what}")
-        time.sleep(0.5)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """A Kubernetes control plane on loopback: etcd, API server, controllers, scheduler; no kubelet.
 
-**Invariant:** everything listens on loopback and lives in one directory; leaving the context ends
-every process.  A node is an object that nobody serves, so pods are made, judged and scheduled, and
-never run: whoever needs one to run runs it and says so to the API.
+**Invariant:** all processes listen on loopback and keep their files in one directory; the end of
+the context ends them.  The only node has no kubelet, so pods are admitted and scheduled but never
+run.  A caller that needs a running pod starts the process itself and sets the pod's status.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import socket
 import subprocess
 import time
 from typing import TYPE_CHECKING, Any, Self
+
+from tests.support.gcs import free_port
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,15 +23,8 @@ START_S = 120.0
 NODE = "node1"
 
 
-def free_port() -> int:
-    """Return a TCP port of loopback that nobody listened on a moment ago."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
-
-
 class ControlPlane:
-    """The four processes.
+    """The four processes of a control plane; use it as a context.
 
     Args:
         binaries: directory of etcd and the kube- programs.

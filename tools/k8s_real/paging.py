@@ -1,7 +1,7 @@
-"""An outage of the bucket, seen by a real Prometheus, told by a real Alertmanager to a webhook.
+"""Check that an outage of the bucket reaches a webhook through real Prometheus and Alertmanager.
 
-**Invariant:** rules and routes are those of k8s/monitoring and docs/runbook.md; only their times
-are shortened, a minute to a second.
+**Invariant:** rules and routes are those of k8s/monitoring and docs/runbook.md, except that their
+durations are shortened, a minute to a second.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from tests.support.agent import RunningAgent, arguments
 from tests.support.gcs import GcsServer, free_port
 from tests.support.proxy import Fault, FaultyServer
 from tests.support.spool import Spool
+from tools.k8s_real.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 FLEETS = "JostlerUploadsFailingEverywhere"
 PER_NODE = {"JostlerUploadsFailing", "JostlerUploadsFailingLong", "JostlerNoSuccess"}
-WAIT_S = 180.0
 AGENTS = 3
 
 
 class Receiver(ThreadingHTTPServer):
-    """Takes Alertmanager's messages; `told` has (path, status, alertname) of each."""
+    """Receives Alertmanager's messages; `alerts` has path, status and name of each alert."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.told: list[tuple[str, str, str]] = []
+        self.alerts: list[tuple[str, str, str]] = []
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
@@ -46,22 +46,22 @@ class _Handler(BaseHTTPRequestHandler):
     server: Receiver
 
     def do_POST(self) -> None:
-        """Remember a message."""
+        """Store the alerts of a message."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         for alert in body["alerts"]:
-            self.server.told.append((self.path, alert["status"], alert["labels"]["alertname"]))
+            self.server.alerts.append((self.path, alert["status"], alert["labels"]["alertname"]))
         self.send_response(200)
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Do not log requests."""
 
 
 def page(cache: Path, home: Path) -> None:
-    """Take three agents through an outage.
+    """Run three agents through an outage and check the alerts.
 
     Raises:
-        RuntimeError: nobody was paged, somebody was paged for a single node, or it did not end.
+        RuntimeError: there was no page, a page for a single node, or no end of the page.
     """
     home.mkdir()
     binaries = debian(cache)
@@ -73,24 +73,24 @@ def page(cache: Path, home: Path) -> None:
         receiver = Receiver()
         stack.callback(receiver.shutdown)
         prometheus = start_monitoring(stack, binaries, home, ports, receiver.server_port)
-        await_true("all agents are scraped", lambda: len(query(prometheus, "up == 1")) == AGENTS)
+        wait_until("all agents are scraped", lambda: len(query(prometheus, "up == 1")) == AGENTS)
         proxy.faults[:] = [Fault(status=503, times=10**6, method="POST")]
         paged = ("/wake-somebody", "firing", FLEETS)
-        await_true("somebody is paged", lambda: paged in receiver.told)
+        wait_until("somebody is paged", lambda: paged in receiver.alerts)
         firing = 'ALERTS{alertname="JostlerUploadsFailing",alertstate="firing"}'
-        await_true("each node's own alert fires", lambda: len(query(prometheus, firing)) == AGENTS)
+        wait_until("each node's own alert fires", lambda: len(query(prometheus, firing)) == AGENTS)
         time.sleep(5)  # longer than group_wait and the interval of evaluation, shortened
         proxy.faults.clear()
         over = ("/wake-somebody", "resolved", FLEETS)
-        await_true("the page is taken back", lambda: over in receiver.told)
-        foreign = [said for said in receiver.told if said[2] in PER_NODE]
+        wait_until("the page is taken back", lambda: over in receiver.alerts)
+        foreign = [alert for alert in receiver.alerts if alert[2] in PER_NODE]
         if foreign:
             raise RuntimeError(f"told of single nodes during the fleet's outage: {foreign}")
     print(f"paging: one page for {AGENTS} agents, none for a single node, taken back at the end")
 
 
 def debian(cache: Path) -> Path:
-    """Unpack Prometheus and Alertmanager of Debian's packages; return where they are."""
+    """Unpack Debian's packages of Prometheus and Alertmanager; return their directory."""
     place = cache / "debian"
     if not (place / "usr/bin/prometheus").exists():
         place.mkdir(parents=True, exist_ok=True)
@@ -99,13 +99,15 @@ def debian(cache: Path) -> Path:
         for package in place.glob("*.deb"):
             subprocess.run(["dpkg-deb", "-x", str(package), str(place)], check=True)
     templates = Path("usr/share/prometheus/alertmanager")
-    if not ("/" / templates).exists():  # Debian's build looks for its templates here alone
+    if not (
+        "/" / templates
+    ).exists():  # the only place where Debian's build looks for its templates
         shutil.copytree(place / templates, "/" / templates)
     return place / "usr/bin"
 
 
 def start_agent(stack: ExitStack, home: Path, gcs_url: str, number: int) -> int:
-    """Start an agent whose service goes on writing; return the port of its metrics."""
+    """Start an agent and a service that keeps writing; return the port of the agent's metrics."""
     port = free_port()
     spool = Spool(home)
     argv = arguments(spool, "paging", "-bundle-age-max", "200ms", "-node-name", f"node{number}")
@@ -173,7 +175,7 @@ def start_monitoring(
 
 
 def shortened(value: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
-    """Make minutes seconds wherever a whole value is a duration in minutes."""
+    """Convert every value that is a duration in minutes to the same number of seconds."""
     if isinstance(value, dict):
         return {key: shortened(held) for key, held in value.items()}
     if isinstance(value, list):
@@ -197,16 +199,3 @@ def query(prometheus: str, text: str) -> list[Any]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     found: list[Any] = json.loads(done.stdout)["data"]["result"] if done.stdout else []
     return found
-
-
-def await_true(what: str, true: Any) -> None:  # noqa: ANN401 - a function
-    """Poll until something is true.
-
-    Raises:
-        RuntimeError: it did not become true in time.
-    """
-    until = time.monotonic() + WAIT_S
-    while not true():
-        if time.monotonic() > until:
-            raise RuntimeError(f"waited {WAIT_S:g} s until: {what}")
-        time.sleep(0.5)

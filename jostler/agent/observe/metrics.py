@@ -113,7 +113,7 @@ COUNTERS = (
     ),
     Family(
         "jostler_index_nulls",
-        "Values that -index-field names and that could not be had.",
+        "Null values of -index-field columns, because the source was missing or bad.",
         ("datatype", "column"),
         index_nulls,
     ),

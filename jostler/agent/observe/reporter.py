@@ -97,7 +97,7 @@ class Reporter:
     def turned(self, now: Callable[[], Now]) -> None:
         """Record that the loop turned; make a new snapshot if the last one is a second old."""
         now_s = time.monotonic()
-        self._status.beat_s = now_s
+        self._status.beat_s = now_s  # before the snapshot: /healthz must not depend on its cost
         if now_s >= self._due_s:
             self._due_s = now_s + EVERY_S
             self._show(now_s, now())

@@ -82,6 +82,6 @@ class _Metrics:
     def answer(self, _query: Mapping[str, str]) -> Reply:
         from jostler.agent.observe import exposition  # noqa: PLC0415 - as above
 
-        with self._lock:
+        with self._lock:  # two scrapes at once would create two registries
             self._registry = self._registry or exposition.registry(self._status)
             return Reply(exposition.text(self._registry), EXPOSITION)

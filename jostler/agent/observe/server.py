@@ -111,6 +111,8 @@ class _Server(ThreadingHTTPServer):
         self.socket = listening
         self.server_address = listening.getsockname()[:2]
         self._places = threading.BoundedSemaphore(REQUESTS_MAX)
+        # Connections without a request yet, oldest first.  Several threads change it: each single
+        # operation on a dict is atomic under the interpreter lock.
         self._silent: dict[socket.socket, None] = {}
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - stdlib's
@@ -167,7 +169,7 @@ def _is_address(name: str) -> bool:
 
 
 def _hang_up(request: socket.socket) -> None:
-    try:
+    try:  # shutdown, unlike close, also wakes the thread that waits in recv
         request.shutdown(socket.SHUT_RDWR)
     except OSError:
         return  # it has ended meanwhile

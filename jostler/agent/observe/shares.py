@@ -61,6 +61,7 @@ class ShareHistory:
             self._kept.append((now_s, dict(sums)))
         while now_s - self._kept[0][0] > KEPT_S:
             self._kept.popleft()
+        # The last hour begins at the oldest sums that are at most an hour old.
         recently = [kept for at_s, kept in self._kept if now_s - at_s <= RECENT_S]
         edge = recently[0] if recently else sums
         first = self._kept[0][1]

@@ -111,11 +111,14 @@ class Questions:
         try:
             return answer.result(patience_s)
         except (FutureTimeoutError, CancelledError):
+            # The agent's thread may be answering at this moment.  `cancel` and
+            # `set_running_or_notify_cancel` decide between the two; a late answer is dropped.
             answer.cancel()
             return None
 
     def answer(self, remember: Callable[[], Remembered]) -> None:
         """Answer all waiting requests with the same copy; only the agent's thread calls this."""
+        # Only those in line now: requests that arrive meanwhile must not keep the loop here.
         in_line = [self._line.get_nowait() for _ in range(self._line.qsize())]
         waiting = [answer for answer in in_line if answer.set_running_or_notify_cancel()]
         if waiting:
@@ -179,6 +182,7 @@ def recall(asked: Asked, remembered: Remembered) -> Memory:
     found = [
         _open(bundle, line, bundle.entries.at(line), remembered.limits)
         for bundle, lines in remembered.bundles
+        # The agent's thread appends to these lists; their first `lines` items do not change.
         for line, path in enumerate(bundle.entries.paths[:lines])
         if asked.matches(path)
     ]

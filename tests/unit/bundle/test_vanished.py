@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostler.bundle import vanished
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pytest
 
 
@@ -24,6 +24,19 @@ def test_what_was_appended_is_read(tmp_path: Path) -> None:
 
     expected = {"foo1/2026/01/02/a.json": b"\3" * 16, "foo1/2026/01/02/b.json": b"\2"}
     assert vanished.read(file) == expected
+
+
+def test_the_file_and_its_name_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new file whose directory was not synced may be gone after a power failure."""
+    file = tmp_path / "vanished"
+    synced: list[Path] = []
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: synced.append(Path(f"/proc/self/fd/{fd}").readlink())
+    )
+
+    vanished.append(file, {"a.json": b"\1"})
+
+    assert synced == [file, tmp_path]
 
 
 def test_only_the_latest_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

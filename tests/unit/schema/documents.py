@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ SCALARS = [
 
 @dataclass(frozen=True)
 class Literal:
-    """Text that goes into a document as it is, such as a number that no Python value has."""
+    """Text that is written unchanged to a document, such as a number that Python does not have."""
 
     text: str
 
@@ -114,18 +114,7 @@ def fields(draw: st.DrawFn, depth: int = 0) -> Fields:
             inner = draw(fields(depth + 1))
             found.append(Field(name=name, type="RECORD", mode=mode, fields=inner))
         else:
-            kind = draw(st.sampled_from(SCALARS))
-            found.append(
-                Field(
-                    name=name,
-                    type=kind.type,
-                    mode=mode,
-                    max_length=kind.max_length,
-                    precision=kind.precision,
-                    scale=kind.scale,
-                    range_element=kind.range_element,
-                )
-            )
+            found.append(replace(draw(st.sampled_from(SCALARS)), name=name, mode=mode))
     return tuple(found)
 
 
@@ -153,7 +142,7 @@ def records(draw: st.DrawFn, columns: Fields) -> tuple[tuple[str, Any], ...]:
 
 
 def written(value: Any, rest: Random, spaces: str = "") -> str:  # noqa: ANN401 - any JSON
-    """Write a drawn value as JSON; a tuple is an object, `spaces` may stand between tokens."""
+    """Write a drawn value as JSON; a tuple is an object, and `spaces` may be between tokens."""
 
     def space() -> str:
         return rest.choice(spaces) if spaces else ""
@@ -192,21 +181,21 @@ TOKENS = [
 
 @st.composite
 def spoiled(draw: st.DrawFn) -> tuple[Fields, bytes]:
-    """Draw columns and a document that fitted them before something was done to it."""
+    """Draw columns, and a document that fitted them before it was changed at random."""
     columns, document = draw(cases())
     return columns, draw(spoil(columns, document))
 
 
 @st.composite
 def spoil(draw: st.DrawFn, columns: Fields, document: bytes) -> bytes:
-    """Do something to a document, perhaps several things."""
+    """Change a document at random, once or several times."""
     for _ in range(draw(st.integers(1, 3))):
         document = draw(st.sampled_from([_swap, _double, _cut, _poke]))(draw, columns, document)
     return document
 
 
 def _swap(draw: st.DrawFn, _: Fields, document: bytes) -> bytes:
-    """Put another value behind a colon, up to the next comma or bracket."""
+    """Replace the value after a colon, up to the next comma or bracket."""
     colons = [i for i, byte in enumerate(document) if byte == ord(":")]
     if not colons:
         return document
@@ -216,7 +205,7 @@ def _swap(draw: st.DrawFn, _: Fields, document: bytes) -> bytes:
 
 
 def _double(draw: st.DrawFn, columns: Fields, document: bytes) -> bytes:
-    """Add a pair whose key may be there already, perhaps in other letters or escaped."""
+    """Add a pair whose key may exist already, perhaps in another case or escaped."""
     name = draw(st.sampled_from([field.name for field in columns] + NAMES))
     key = draw(st.sampled_from([name, name.swapcase(), f"\\u{ord(name[0]):04x}{name[1:]}"]))
     pair = f'"{key}":'.encode() + draw(st.sampled_from(TOKENS))
@@ -255,7 +244,7 @@ _FORMS = {
 
 @st.composite
 def near_misses(draw: st.DrawFn) -> tuple[Fields, bytes]:
-    """Draw one column and a document whose value lies near the border of what it takes."""
+    """Draw a column, and a document with a value near the limits of the column's type."""
     kind = draw(st.sampled_from(sorted(_FORMS)))
     mode = draw(st.sampled_from(Mode))
     literal = draw(st.from_regex(_FORMS[kind], fullmatch=True))

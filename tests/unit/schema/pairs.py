@@ -1,7 +1,7 @@
-"""Pairs of columns and documents by the hundred thousand, from a seed.
+"""Generate hundreds of thousands of pairs of columns and documents from a seed.
 
-Hypothesis takes a millisecond and more for one; these take some tens of microseconds, because they
-are put together as text from literals that were made beforehand.
+Hypothesis takes at least a millisecond per pair.  This takes some tens of microseconds, because it
+joins literals that exist already as text.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 DOCUMENTS_PER_SCHEMA = 150
 _MODES = (Mode.NULLABLE, Mode.NULLABLE, Mode.NULLABLE, Mode.REPEATED, Mode.REQUIRED)
-# Letters that `lower()`, `casefold()` or a regular expression without ASCII take for others.
+# Letters that `lower()`, `casefold()` or a regular expression without ASCII equate with others.
 _FOLDS = {"s": "\u017f", "k": "\u212a", "S": "\u017f", "K": "\u212a", "i": "\u0131", "1": "\u0661"}
 _NAMES = [*documents.NAMES, "Sky", "k", "Skies", "x" * 60]
 _UNKNOWN = ["x", "X", "nul", "Nul", "ClientMeasurements", "k0", "", "a b", "\\ud800", "\\u0000"]
@@ -119,7 +120,7 @@ _ODD = [
 
 
 class Pairs:
-    """Makes columns and documents; the same seed gives the same ones."""
+    """Generates columns and documents; the same seed gives the same ones."""
 
     def __init__(self, seed: int) -> None:
         self._rest = Random(seed)
@@ -147,22 +148,11 @@ class Pairs:
                 inner = self._fields(depth + 1)
                 found.append(Field(name=name, type="RECORD", mode=mode, fields=inner))
             else:
-                kind = rest.choice(documents.SCALARS)
-                found.append(
-                    Field(
-                        name=name,
-                        type=kind.type,
-                        mode=mode,
-                        max_length=kind.max_length,
-                        precision=kind.precision,
-                        scale=kind.scale,
-                        range_element=kind.range_element,
-                    )
-                )
+                found.append(replace(rest.choice(documents.SCALARS), name=name, mode=mode))
         return tuple(found)
 
     def _document(self, columns: Fields) -> bytes:
-        # Most of them with nothing odd in it, else hardly one would be good.
+        # Most documents have no odd values; otherwise hardly any would be valid.
         odd = self._rest.choice((0.0, 0.0, 0.02, 0.1))
         text = self._object(columns, odd)
         if self._rest.random() < 0.2:
@@ -220,7 +210,7 @@ class Pairs:
         return rest.choice((name.lower(), name.upper(), name[:at] + other + name[at + 1 :]))
 
     def _spoiled(self, text: str) -> str:
-        """Do something to a text that may leave it good, or not."""
+        """Change a text at random; it may stay valid or not."""
         rest = self._rest
         at = rest.randrange(len(text))
         before, letter, after = text[:at], text[at], text[at + 1 :]

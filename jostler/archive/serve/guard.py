@@ -1,0 +1,80 @@
+"""The outermost layer of the server: who may ask, the length of addresses, headers of all answers.
+
+**Invariant:** it answers only requests whose Host header is an address or a known name.  A foreign
+web page whose name was made to resolve to this machine (DNS rebinding) cannot read the archive.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+
+from jostler.archive.serve.replies import failed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+URL_MAX = 8192
+
+
+class Guard:
+    """Refuses requests that are too long or meant for another host; adds headers to all answers."""
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
+        self._app = app
+        self._hosts = {"localhost", *(host.lower() for host in hosts)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Any) -> None:  # noqa: ANN401 - ASGI's
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *_headers(message["headers"])]
+            await send(message)
+
+        refused = self._refused(Request(scope))
+        await (refused or self._app)(scope, receive, send_with_headers)
+
+    def _refused(self, request: Request) -> Response | None:
+        if len(request.scope["path"]) + len(request.scope["query_string"]) > URL_MAX:
+            return failed(request, "TooLong", "the address is too long", 414)
+        if not self._is_known(request.headers.getlist("host")):
+            told = "ask by address, or give the server this name by -allowed-hosts"
+            return failed(request, "Misdirected", told, HTTPStatus.MISDIRECTED_REQUEST)
+        return None
+
+    def _is_known(self, given: Sequence[str]) -> bool:
+        try:
+            names = [urlsplit(f"//{host}").hostname or "" for host in given]
+        except ValueError:
+            return False
+        return len(names) == 1 and (names[0] in self._hosts or _is_address(names[0]))
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _headers(given: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    there = {name.lower() for name, _ in given}
+    wanted = (
+        (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+        (b"x-content-type-options", b"nosniff"),
+        (b"referrer-policy", b"no-referrer"),
+        (b"cache-control", b"no-store"),
+    )
+    return [(name, value) for name, value in wanted if name not in there]
