@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jostler.cli.commands import COMMANDS
 from jostler.cli.main import main
 from jostler.storage import open_storage
 from tests.support.agent import arguments, environment, once, run
@@ -302,7 +303,7 @@ def test_a_word_that_is_no_command_is_told_with_those_there_are(
     assert main([word, "-json"]) == 2
     told = capsys.readouterr().err
     assert meant in told
-    assert "status, verify, why, help, version" in told
+    assert f"{', '.join(command.name for command in COMMANDS)}, help, version" in told
     assert "required" not in told
 
 
