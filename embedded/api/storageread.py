@@ -208,7 +208,7 @@ def _source(
         raise invalid(f"Cannot read a table of type VIEW: {ref}")
     if day:
         raise unsupported("A read session of a partition (set row_restriction)")
-    if not condition and not table.wants_filter:
+    if not condition and not table.requires_filter:
         return table.storage, table.fields
     where = condition or "TRUE"
     sql = f"SELECT * FROM `{project}.{dataset}.{name}` WHERE {where}"  # noqa: S608 - checked there
