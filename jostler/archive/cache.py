@@ -26,6 +26,11 @@ FILE = "index-1.sqlite"  # another number when the tables or the form of the row
 FILLED = 0.8
 BUSY_S = 2.0
 _USED_S = 3600
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_REFUSED = {  # no room, or not ours to write
+    *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN),
+    *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH),
+}
 _TABLES = """\
 CREATE TABLE IF NOT EXISTS folders (
   id INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE, used INTEGER NOT NULL);
@@ -188,14 +193,15 @@ class IndexCache:
             try:
                 self._db = self._db or _open(self._directory)
                 return work(self._db)
-            except sqlite3.OperationalError as exc:
-                if exc.sqlite_errorcode != sqlite3.SQLITE_BUSY:  # full, or not ours to write
+            except sqlite3.DatabaseError as exc:
+                code = (exc.sqlite_errorcode or 0) & 0xFF  # the upper bits tell details
+                if code in _REFUSED:
                     self._drop()
                     self._directory = None
-            except sqlite3.DatabaseError:  # damaged: the next call starts anew
-                self._drop()
-                for name in (FILE, f"{FILE}-wal", f"{FILE}-shm"):
-                    (self._directory / name).unlink(missing_ok=True)
+                elif code not in _BUSY:  # damaged, or other tables: the next call starts anew
+                    self._drop()
+                    for name in (FILE, f"{FILE}-wal", f"{FILE}-shm"):
+                        (self._directory / name).unlink(missing_ok=True)
             except OSError:
                 self._directory = None
         return None

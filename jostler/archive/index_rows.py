@@ -218,7 +218,10 @@ def unpack(packed: bytes, origin: Origin) -> list[File]:
     Raises:
         ValueError: `packed` is something else.
     """
-    files = _UNPACK.decode(isal_zlib.decompress(packed))
+    try:
+        files = _UNPACK.decode(isal_zlib.decompress(packed))
+    except (isal_zlib.error, msgspec.DecodeError) as exc:  # type: ignore[misc]
+        raise ValueError(f"no packed files: {exc}") from exc
     for file in files:
         # Nobody has seen these files yet; one shared origin costs far less than one for each.
         force_setattr(file, "origin", origin)

@@ -1,0 +1,145 @@
+"""Names that come from strangers and from users: addresses, patterns, templates, saved files."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jostler.archive.address import parse
+from jostler.archive.catalogue import File, Origin, Query
+from jostler.archive.saving import Directory, Saved, SaveError
+from jostler.archive.template import Template
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DATA = "autoload/v1/exp/foo1/2026/01/02/20260102T030405.000001Z-foo1-n1-exp-data.jsonl.gz"
+ORIGIN = Origin(
+    bucket="gs://b",
+    data=DATA,
+    index=DATA.replace("/foo1/", "/index1/").replace("-data.", "-index1."),
+    datatype="foo1",
+    node="n1",
+    day=date(2026, 1, 2),
+)
+WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+FILE = File(
+    filename="2026/01/02/a.json",
+    size=1,
+    added=WHEN,
+    line=1,
+    hash="5f" * 16,
+    hash_of_raw=True,
+    offset=None,
+    length=None,
+    start=None,
+    end=None,
+    work_id=None,
+    origin=ORIGIN,
+)
+
+
+def named(filename: str) -> File:
+    return File(**{**{n: getattr(FILE, n) for n in FILE.__struct_fields__}, "filename": filename})
+
+
+@given(st.text(min_size=1), st.sampled_from(["gs://b", "file:///tmp/autoload/v1/x y"]))
+def test_the_address_of_a_file_names_it(filename: str, bucket: str) -> None:
+    """Whatever its name is made of, the address is one line and is read back."""
+    file = named(filename.encode(errors="replace").decode())
+    moved = File(
+        **{
+            **{n: getattr(file, n) for n in file.__struct_fields__},
+            "origin": replace(ORIGIN, bucket=bucket),
+        }
+    )
+    assert len(moved.address.splitlines()) == 1
+    found = parse(moved.address, [bucket])
+    assert (found.bucket, str(found.bundle), found.filename) == (bucket, DATA, file.filename)
+    query = found.narrow(Query())
+    matches = query.identity_matcher()
+    assert matches
+    assert matches(moved)
+
+
+def test_a_bucket_that_is_not_known_ends_before_the_layout() -> None:
+    """The last `autoload/` of a directory's URL begins the object's name."""
+    found = parse(f"file:///a/autoload/v1/b/{DATA}#x")
+    assert (found.bucket, str(found.bundle)) == ("file:///a/autoload/v1/b", DATA)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "gs://b/x#y", f"gs://b/{DATA}", "http://h/x", "a\nb", "gs://b/x.jsonl.gz#y"]
+)
+def test_what_is_no_address_is_refused(text: str) -> None:
+    """With a reason."""
+    with pytest.raises(ValueError, match=r"bundle|Hash"):
+        parse(text)
+
+
+@given(
+    st.text("ab.[]*?!-/", min_size=1, max_size=6).filter(lambda text: "[" not in text),
+    st.text("ab./", min_size=1, max_size=6),
+)
+def test_a_pattern_matches_as_in_a_shell(pattern: str, path: str) -> None:
+    """Own names if it has no slash, whole paths if it has one."""
+    file = named(f"x/{path}")
+    matches = Query(filename=pattern).identity_matcher()
+    assert matches
+    compared = file.path if "/" in pattern else file.name
+    if pattern.startswith("/"):
+        compared = file.filename
+    assert matches(file) == fnmatch.fnmatchcase(compared, pattern)
+
+
+def test_a_template_is_filled_with_columns() -> None:
+    """And with nothing else."""
+    template = Template("{Datatype}/{{{Node}}}/{start_iso}-{end_iso}-{Start}{Name}")
+    expected = "foo1/{n1}/20260102T030405Z-20260102T030405Z-a.json"
+    assert template.name(FILE) == expected
+    for wrong in ("{x}", "{Name.__class__}", "{Name!r}", "{Name:>9}", "{", "{}", "", "a/"):
+        with pytest.raises(ValueError, match=r"field|names no file|'\{'|Single"):
+            Template(wrong)
+
+
+@given(st.text(max_size=40))
+def test_no_name_leads_out_of_the_directory(
+    tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
+    """Names are data of strangers."""
+    root = tmp_path_factory.getbasetemp() / "to"
+    try:
+        path = Directory(root).path(name)
+    except SaveError:
+        return
+    assert path.is_relative_to(root)
+    assert ".." not in path.parts
+    assert path != root
+
+
+def test_a_file_is_never_overwritten_nor_followed(tmp_path: Path) -> None:
+    """Equal content is good; other content is an error; an empty file was never finished."""
+    to = Directory(tmp_path)
+    path = to.path("d/a.json")
+    assert to.save(path, b"1", WHEN) is Saved.WRITTEN
+    assert path.stat().st_mtime == WHEN.timestamp()
+    assert to.save(path, b"1", WHEN) is Saved.ALREADY
+    with pytest.raises(SaveError, match="other content"):
+        to.save(path, b"2", WHEN)
+    path.write_bytes(b"")
+    assert to.save(path, b"3", WHEN) is Saved.WRITTEN
+    link = to.path("link.json")
+    link.symlink_to(tmp_path / "d/other")
+    with pytest.raises(SaveError):
+        to.save(link, b"4", WHEN)
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["a.json", "d", "link.json"]
+    with pytest.raises(SaveError, match="too long"):
+        to.path("x" * 300)
+    assert os.listdir(tmp_path / "d") == ["a.json"]  # noqa: PTH208 - names alone
