@@ -41,6 +41,7 @@ from jostler.errors import (
 )
 from jostler.storage.bucket import ObjectInfo, StoredObject, content_type, upload_id
 from jostler.storage.causes import cause
+from jostler.storage.multipart import upload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -83,13 +84,8 @@ class GcsStorage:
     ) -> None:
         """Upload on condition that no object exists; on 412 compare the stored upload id."""
         digest = digest or upload_id(data)
-        blob = self._bucket.blob(name)
-        blob.metadata = {**metadata, "upload-id": digest}
         try:
-            with _bucket_exists(self.url), self._asking(name):
-                blob.upload_from_string(
-                    data, content_type=content_type(name), if_generation_match=0, **self._how
-                )
+            self._upload(name, data, {**metadata, "upload-id": digest}, generation=0)
         except ConflictError:
             if self.upload_id(name) != digest:
                 raise
@@ -124,14 +120,22 @@ class GcsStorage:
 
     def replace(self, name: str, data: bytes, version: str) -> None:
         """Upload on condition that the generation is still `version`."""
-        blob = self._bucket.blob(name)
-        blob.metadata = {"upload-id": upload_id(data)}
+        self._upload(name, data, {"upload-id": upload_id(data)}, generation=int(version))
+
+    def _upload(
+        self, name: str, data: bytes, metadata: Mapping[str, str], *, generation: int
+    ) -> None:
+        retry = self._how["retry"]
         with _bucket_exists(self.url), self._asking(name):
-            blob.upload_from_string(
+            (retry(upload) if retry else upload)(
+                self._client,
+                self._name,
+                name,
                 data,
                 content_type=content_type(name),
-                if_generation_match=int(version),
-                **self._how,
+                metadata=metadata,
+                generation=generation,
+                timeout=self._how["timeout"],
             )
 
     def metadata(self, name: str, version: str = "") -> Mapping[str, str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import random
 import threading
+import tracemalloc
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -458,3 +460,17 @@ def test_a_write_that_fails_leaves_nothing_in_a_directory(
         storage.replace("a", b"2", storage.read("a").version)
     assert [path.name for path in (tmp_path / ".tmp").iterdir()] == ["lock"]
     assert storage.read("a").data == b"1"
+
+
+def test_an_upload_takes_no_copy_of_the_bytes(bucket: Storage) -> None:
+    """Several large bundles are uploaded at once; the container's memory is limited."""
+    data = random.Random(1).randbytes(8 << 20)
+    bucket.put_new("first.gz", b"opens the connection", {})
+    tracemalloc.start()
+    try:
+        bucket.put_new("large.gz", data, {})
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < len(data) / 4
+    assert bucket.read("large.gz").data == data
