@@ -44,6 +44,7 @@ class MadeCatalogue:
             for number, node in enumerate(self._nodes):
                 if (number + day.toordinal()) % 50:
                     files = 20 + (number * 7 + day.toordinal() * 13) % 400
+                    files = files * (2 + day.toordinal() % 7) // 8  # weeks have their shape
                     at = datetime(day.year, day.month, day.day, 11, tzinfo=UTC)
                     yield NodeDay(
                         day=day,

@@ -158,8 +158,8 @@ def test_the_ledger_tells_which_days_bigquery_has(
         ledger = Ledger(
             reader,
             project=name,
-            naming="mlab",
-            place=PLACE,
+            naming=Naming.MLAB,
+            places=[PLACE],
             datatypes=lambda: ["foo1", "bar1"],
         )
         assert ledger.loaded(DAY, TODAY) == set()  # no ledger yet

@@ -1,4 +1,6 @@
-"""Takes docs/status-page.png of a real agent; `make screenshot` runs it.
+"""Takes docs/status-page.png of a real agent, docs/serve-page.png of an archive's overview.
+
+`make screenshot` runs it.
 
 An agent with a spool of its own archives files to a GCS server on this machine, refuses two, and
 still holds some when the picture is taken, after `MINUTES` minutes: the charts have something to
@@ -12,17 +14,24 @@ import subprocess
 import sys
 import tempfile
 import time
+from datetime import date, timedelta
 from pathlib import Path
 
+from bench.serve import TODAY, MadeCatalogue
+from jostler.archive.serve.summary import Summary
 from tests.browser.browser import Browser, missing
 from tests.support.agent import RunningAgent, arguments
 from tests.support.gcs import GcsServer
+from tests.support.serving import Serving
 from tests.support.spool import Spool, document
 
-PICTURE = Path(__file__).parents[2] / "docs" / "status-page.png"
+DOCS = Path(__file__).parents[2] / "docs"
+PICTURE = DOCS / "status-page.png"
+ARCHIVE_PICTURE = DOCS / "serve-page.png"
 MINUTES = 2
 BUCKET = "archive-sandbox"
 SIZE = (1100, 800)
+ARCHIVE_SIZE = (1100, 400)
 
 
 def main() -> None:
@@ -43,9 +52,38 @@ def main() -> None:
             browser.fresh(size=SIZE)
             browser.driver.get(f"http://127.0.0.1:{port}/")
             browser.picture(PICTURE)
+        _take_archive(browser)
+    for picture in (PICTURE, ARCHIVE_PICTURE):
+        _shrink(picture)
+
+
+def _take_archive(browser: Browser) -> None:
+    """Take the overview of a made archive, of which BigQuery lacks the two latest days."""
+    made = MadeCatalogue(50, 4)
+
+    def loaded(first: date, last: date) -> set[tuple[str, date]]:
+        days = [first + timedelta(days=n) for n in range((last - first).days - 1)]
+        return {(f"type{n}", day) for n in range(4) for day in days}
+
+    with Serving() as serving:
+        summary = Summary(made, lambda: TODAY, loaded)  # type: ignore[arg-type]
+        serving.show(made, summary=summary, ledger=Unasked())  # type: ignore[arg-type]
+        browser.fresh(size=ARCHIVE_SIZE)
+        browser.driver.get(serving.url)
+        browser.picture(ARCHIVE_PICTURE)
+
+
+class Unasked:
+    """A ledger that no page of the picture asks."""
+
+    def rows(self, _datatype: str, _day: date) -> list[dict[str, object]]:
+        return []
+
+
+def _shrink(picture: Path) -> None:
     if pngquant := shutil.which("pngquant"):
-        options = ("--force", "--strip", "--quality", "70-95", "--output", str(PICTURE))
-        subprocess.run([pngquant, *options, str(PICTURE)], check=True)
+        options = ("--force", "--strip", "--quality", "70-95", "--output", str(picture))
+        subprocess.run([pngquant, *options, str(picture)], check=True)
 
 
 def _write(spool: Spool, seconds: int) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from jostler.format.bigquery_names import Naming, table_name
+from jostler.format.bigquery_names import table_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from jostler.archive.bigquery_tables import TableReader
+    from jostler.format.bigquery_names import Naming
     from jostler.format.names import Place
 
 LOADED = {"success", "skipped"}
@@ -21,13 +22,13 @@ LOADED = {"success", "skipped"}
 
 
 class Ledger:
-    """The ledger's rows about the tables of one place.
+    """The ledger's rows about the tables of an experiment.
 
     Args:
         reader: reads BigQuery.
         project: the project of the tables.
         naming: the naming rule of v1 tables.
-        place: the experiment.
+        places: the experiment's places in the bucket.
         datatypes: returns the datatypes that the archive has.
     """
 
@@ -36,14 +37,14 @@ class Ledger:
         reader: TableReader,
         *,
         project: str,
-        naming: str,
-        place: Place,
+        naming: Naming,
+        places: Sequence[Place],
         datatypes: Callable[[], Iterable[str]],
     ) -> None:
         self._reader = reader
         self._project = project
-        self._naming = Naming(naming)
-        self._place = place
+        self._naming = naming
+        self._places = tuple(places)
         self._datatypes = datatypes
 
     def loaded(self, first: date, last: date) -> set[tuple[str, date]]:
@@ -52,7 +53,9 @@ class Ledger:
         Raises:
             QueryError: BigQuery cannot be asked.
         """
-        tables = {self._table(datatype): datatype for datatype in self._datatypes()}
+        tables = {
+            table: datatype for datatype in self._datatypes() for table in self._tables(datatype)
+        }
         rows = self._reader.ledger(list(tables), first, last)
         return {
             (tables[row["table_name"]], date.fromisoformat(row["day"]))
@@ -66,7 +69,8 @@ class Ledger:
         Raises:
             QueryError: BigQuery cannot be asked.
         """
-        return self._reader.ledger([self._table(datatype)], day, day)
+        return self._reader.ledger(self._tables(datatype), day, day)
 
-    def _table(self, datatype: str) -> str:
-        return str(table_name(self._naming, self._project, self._place, datatype))
+    def _tables(self, datatype: str) -> list[str]:
+        names = (table_name(self._naming, self._project, place, datatype) for place in self._places)
+        return [str(name) for name in names]

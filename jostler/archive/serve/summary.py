@@ -164,6 +164,11 @@ class Summary:
         return self._sums.get(day) or DaySums(day)
 
     @property
+    def datatypes(self) -> list[str]:
+        """The datatypes that have files or rejected files on one of the days, sorted."""
+        return sorted({name for day in self.window for name in self.of(day).by_datatype})
+
+    @property
     def unread(self) -> int:
         """How many of the days were never read yet."""
         return sum(day not in self._sums for day in self.window)
@@ -188,16 +193,16 @@ class Summary:
         window = self.window
         for old in self._sums.keys() - set(window):
             del self._sums[old]
-        if self._ask_loaded and now_s >= self._loaded_due_s:
-            self._loaded_due_s = now_s + OF_BIGQUERY_S
-            self._ask("BigQuery", lambda: self._read_loaded(window))
-            return True
         for day in reversed(window):
             if now_s < self._due_s.get(day, 0.0):
                 continue
             fresh = day >= window[-FRESH_DAYS]
             self._due_s[day] = now_s + (FRESH_S if fresh else OLD_S)
             self._ask(str(day), lambda day=day: self._read(day))  # type: ignore[misc]
+            return True
+        if self._ask_loaded and now_s >= self._loaded_due_s:
+            self._loaded_due_s = now_s + OF_BIGQUERY_S
+            self._ask("BigQuery", lambda: self._read_loaded(window))
             return True
         return False
 

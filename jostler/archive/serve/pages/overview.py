@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 def overview(site: Site, summary: Summary) -> bytes:
     """Write the page."""
     days = summary.window
-    of_days = {day: summary.of(day) for day in days}
-    datatypes = sorted({name for sums in of_days.values() for name in sums.by_datatype})
-    rows = [_row(summary, name) for name in datatypes if name not in OWN_DATATYPES]
+    rows = [_row(summary, name) for name in summary.datatypes if name not in OWN_DATATYPES]
     return page(
         site,
         "Archive",

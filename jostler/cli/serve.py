@@ -1,0 +1,191 @@
+"""The command `jostler serve`: the archive as web pages and an HTTP API.
+
+**Invariant:** it only reads, and listens on loopback unless it is told otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from jostler import log
+from jostler.archive.bigquery import Tables
+from jostler.archive.reading import RowReader
+from jostler.cli.archive_command import DONE, FAILED, PATIENCE_S, Archive, Command
+from jostler.cli.flags import Flag, host_port, words
+from jostler.errors import JostlerError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date
+
+    from jostler.archive.serve.ledger import Ledger
+    from jostler.archive.serve.served import Archive as Served
+    from jostler.archive.serve.summary import Summary
+
+REQUESTS_MAX = 256
+KEEP_ALIVE_S = 10
+GRACE_S = 5
+ABOUT = """usage: jostler serve [flags]
+
+Shows an archive on web pages, and answers programs: files by work id or by time, the newest file,
+their content.  docs/serve.md describes pages and API.  It has no users and no passwords.
+With -project the pages tell what BigQuery has.
+Exit status: 0 ended; 1 it could not start; 2 wrong use.
+
+flags:"""
+FLAGS = (
+    Flag(
+        name="listen-address",
+        read=host_port,
+        default="localhost:9991",
+        help="where to listen; :9991 for all interfaces, port 0 for any free one",
+        variable=False,
+    ),
+    Flag(
+        name="allowed-hosts",
+        read=words,
+        help="names, beside localhost and any address, by which a browser may ask",
+        variable=False,
+    ),
+    Flag(
+        name="meta-dataset",
+        default="jostler",
+        help="with -project: the loader's dataset of ledger and rejects",
+        variable=False,
+    ),
+)
+
+
+def run(archive: Archive, _words: list[str]) -> int:
+    """Serve until the process is told to end.
+
+    Raises:
+        ValueError: wrong use.
+        JostlerError: the archive cannot be opened, or the address cannot be listened on.
+    """
+    archive.progress.stop()
+    try:
+        import uvicorn  # noqa: PLC0415 - an extra
+
+        from jostler.archive.serve.app import application  # noqa: PLC0415 - as above
+    except ImportError as exc:
+        hint = "pip install 'jostler[serve]'"
+        raise JostlerError("starlette and uvicorn are not installed", hint=hint) from exc
+    log.start(verbose=False, text=sys.stderr.isatty())
+    served = _served(archive)
+    listening = _listen(*archive.values["listen-address"])
+    config = uvicorn.Config(
+        application(served),
+        interface="asgi3",
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=REQUESTS_MAX,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    server = uvicorn.Server(config)
+    host, port = listening.getsockname()[:2]
+    archive.say(f"{served.name} is served on http://{_shown(host)}:{port}/")
+    served.summary.start()
+    try:
+        server.run(sockets=[listening])
+    finally:
+        served.summary.close()
+    return DONE if server.started else FAILED
+
+
+def _served(archive: Archive) -> Served:
+    from jostler.archive.serve.served import Archive as Served  # noqa: PLC0415 - an extra
+    from jostler.archive.serve.stored import StoredFiles  # noqa: PLC0415 - as above
+    from jostler.archive.serve.summary import Summary  # noqa: PLC0415 - as above
+
+    values = archive.values
+    places = archive.places()
+    catalogue = archive.catalogue
+
+    def loaded(first: date, last: date) -> set[tuple[str, date]]:
+        assert ledger
+        return ledger.loaded(first, last)
+
+    asks = bool(values["project"])
+    summary = Summary(catalogue, _today, loaded if asks else None)
+    ledger = _ledger(archive, summary) if asks else None
+    tables = Tables(
+        project=values["project"],
+        location=values["location"],
+        naming=values["naming"],
+        meta_dataset=values["meta-dataset"],
+    )
+    rows: RowReader = archive.closing(RowReader(archive.bucket))
+    return Served(
+        name=f"{values['bucket'] or values['project']} {places[0].root}",
+        catalogue=catalogue,
+        contents=StoredFiles(archive.bucket, places, rows, tables if asks else None),
+        summary=summary,
+        ledger=ledger,
+        hosts=frozenset(values["allowed-hosts"]),
+    )
+
+
+def _ledger(archive: Archive, summary: Summary) -> Ledger:
+    try:
+        from jostler.archive.bigquery_tables import TableReader  # noqa: PLC0415 - an extra
+        from jostler.archive.serve.ledger import Ledger  # noqa: PLC0415 - as above
+        from jostler.format.bigquery_names import Naming  # noqa: PLC0415 - as above
+    except ImportError as exc:
+        hint = "pip install 'jostler[bigquery]'"
+        raise JostlerError("google-cloud-bigquery is not installed", hint=hint) from exc
+    values = archive.values
+    naming = Naming(values["naming"])
+    reader = TableReader(
+        project=values["project"],
+        location=values["location"],
+        naming=naming,
+        meta_dataset=values["meta-dataset"],
+        patience_s=PATIENCE_S,
+    )
+    return Ledger(
+        archive.closing(reader),
+        project=values["project"],
+        naming=naming,
+        places=archive.places(),
+        datatypes=lambda: summary.datatypes,
+    )
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Listen on an address; an empty host means all interfaces.
+
+    Raises:
+        JostlerError: the system refuses.
+    """
+    try:
+        if not host and socket.has_dualstack_ipv6():
+            family, dual = socket.AF_INET6, True
+        else:
+            family, dual = (socket.AF_INET6 if ":" in host else socket.AF_INET), False
+        return socket.create_server((host, port), family=family, dualstack_ipv6=dual)
+    except OSError as exc:
+        why = exc.strerror or os.strerror(exc.errno or 0)
+        raise JostlerError(f"-listen-address: cannot listen on {host}:{port}: {why}") from exc
+
+
+def _shown(host: str) -> str:
+    if host in {"::", "0.0.0.0"}:  # noqa: S104 - compared, not listened on
+        return socket.gethostname()
+    return f"[{host}]" if ":" in host else host
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command; return its exit status."""
+    return Command(name="serve", about=ABOUT, flags=FLAGS, most_words=0, run=run).main(argv)
