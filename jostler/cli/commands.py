@@ -41,6 +41,7 @@ COMMANDS = (
     Command("cat", "jostler.cli.cat", "write stored files to standard output"),
     Command("fetch", "jostler.cli.fetch", "save stored files to disk"),
     Command("retrieve", "jostler.cli.retrieve", "copy all files of a time to disk"),
+    Command("serve", "jostler.cli.serve", "serve the archive as web pages and an HTTP API"),
     Command("status", "jostler.cli.status", "show the status of a running agent"),
     Command("translate", "jostler.cli.translate", "apply a translation expression to a path"),
     Command("verify", "jostler.cli.verify", "compare data bundles and index bundles of a bucket"),

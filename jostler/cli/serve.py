@@ -19,7 +19,6 @@ from jostler.cli.flags import Flag, host_port, words
 from jostler.errors import JostlerError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import date
 
     from jostler.archive.serve.ledger import Ledger
@@ -186,6 +185,4 @@ def _shown(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run the command; return its exit status."""
-    return Command(name="serve", about=ABOUT, flags=FLAGS, most_words=0, run=run).main(argv)
+main = Command(name="serve", about=ABOUT, flags=FLAGS, most_words=0, run=run).main

@@ -52,6 +52,19 @@ class Answer:
         return self.body.decode()
 
 
+def get(
+    port: int, path: str, *, method: str = "GET", host: str | None = None, **parameters: object
+) -> Answer:
+    """Ask a server on this machine for a path."""
+    asked = f"?{urlencode(parameters)}" if parameters else ""
+    headers = {"Host": host} if host else {}
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+        connection.request(method, path + asked, headers=headers)
+        answer = connection.getresponse()
+        found = {key.lower(): value for key, value in answer.getheaders()}
+        return Answer(answer.status, found, answer.read())
+
+
 class NoContents:
     """An archive whose index is all that there is."""
 
@@ -119,13 +132,7 @@ class Serving:
         self, path: str, *, method: str = "GET", host: str | None = None, **parameters: object
     ) -> Answer:
         """Ask for a path."""
-        asked = f"?{urlencode(parameters)}" if parameters else ""
-        headers = {"Host": host} if host else {}
-        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)) as connection:
-            connection.request(method, path + asked, headers=headers)
-            answer = connection.getresponse()
-            told = {key.lower(): value for key, value in answer.getheaders()}
-            return Answer(answer.status, told, answer.read())
+        return get(self.port, path, method=method, host=host, **parameters)
 
     def __enter__(self) -> Self:
         self._thread.start()
