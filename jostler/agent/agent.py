@@ -49,7 +49,7 @@ from jostler.schema import native
 from jostler.storage import Storage, open_storage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from jostler.bundle import Record
     from jostler.config import Config
@@ -100,6 +100,7 @@ class Agent:
         self._buckets = Buckets()
         self._questions = Questions(arrivals.wake)
         self._judges: dict[str, Callable[[bytes], Flaw | None]] = {}
+        self._counts: dict[str, Callable[[Sequence[bytes]], int]] = {}
         self._schemas: dict[str, str] = {}
         self._index_fields = index_fields(config)
         self._in_flight = InFlightBundles()
@@ -159,6 +160,7 @@ class Agent:
         return Rules(
             judges=self._judges,
             index_fields=self._index_fields,
+            counts=self._counts,
             max_bytes=self.config.limits.max_bytes,
             read_tries=1 if self.config.mode is Mode.ONCE else READ_TRIES,
             once=self.config.mode is Mode.ONCE,
@@ -192,6 +194,7 @@ class Agent:
             if agreed is None:
                 return True  # stopped before anything was taken
             self._judges.update(agreed.judges)
+            self._counts.update(agreed.counts)
             self._schemas.update(agreed.kept)
             self._say_started()
             self._recover()

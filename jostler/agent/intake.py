@@ -7,12 +7,16 @@ that nobody closed is never rejected before it is `missed_age_s` old.
 from __future__ import annotations
 
 import time
+from array import array
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from jostler.agent.network import Network
 from jostler.bundle import (
     NOTED_BYTES,
+    Batch,
+    BatchRules,
     Confined,
     Entry,
     FileState,
@@ -20,6 +24,7 @@ from jostler.bundle import (
     Rejection,
     content_hash,
     one_line,
+    read_batch,
     read_file,
 )
 from jostler.format import names
@@ -29,11 +34,11 @@ from jostler.schema import Reason
 from jostler.watchdir import How
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from jostler.agent.index_fields import IndexFields
     from jostler.agent.left import LeftFiles
-    from jostler.bundle import InFlight, InFlightBundles, Judging
+    from jostler.bundle import InFlight, InFlightBundles, Judging, ReadBatch, Room
     from jostler.bundle.file import Read
     from jostler.schema import Flaw
 
@@ -135,6 +140,8 @@ class Rules:
     Attributes:
         judges: for each datatype, the function that returns what is wrong with a document.
         index_fields: for each datatype with `-index-field`, what fills its index columns.
+        counts: for each datatype, the function that returns how many documents are good, from the
+            first one on; a datatype without one is judged by `judges`.
         max_bytes: the maximum size of a bundle, and so of a row.
         read_tries: after how many failed reads a file counts as unreadable.
         once: whether there is only one scan (`-once`).
@@ -145,6 +152,7 @@ class Rules:
     max_bytes: int
     read_tries: int
     once: bool = False
+    counts: Mapping[str, Callable[[Sequence[bytes]], int]] = field(default_factory=dict)
 
 
 class Left(NamedTuple):
@@ -183,6 +191,8 @@ class Intake:
         judging: Judging | None = None,
     ) -> None:
         self._judging = judging
+        self._network = Network()
+        self._read_batch: ReadBatch = read_batch
         self._rules = rules
         # One byte more than a bundle holds shows that a file is too big.
         self._most = rules.max_bytes + 1
@@ -224,14 +234,77 @@ class Intake:
     def _too_young(self, path: str, read: Read) -> Verdict | None:
         """Decide whether a file found by a scan must wait or was examined before."""
         state, left = read.state, self._left
-        ages = left.ages
         if read.writer:
             return Written(path, state)
         if left.doubtful and left.doubtful.get(path) == state and not left.is_missed(state):
             return Doubtful(path, state)
-        if ages.until_settled_s(state, time.time_ns()) > 0:
+        if read.writer is False and not self._network.has(self._directories.of(path)[0]):
+            return None  # it is closed, so it is as complete as a file whose close was reported
+        if left.ages.until_settled_s(state, time.time_ns()) > 0:
             return Early(path, state, grows=False)
         return None
+
+    # Many files at once
+
+    def place(self, directory: str) -> tuple[str, Day] | None:
+        """Return the datatype and day of an absolute directory; None if it is not a day's."""
+        datatype, _, folder = directory[self._prefix :].partition("/")
+        day = self._days.get(folder)
+        if day is None:
+            day, _ = self._place(datatype, f"{folder}/x")
+        return (datatype, day) if day and datatype in self._rules.judges else None
+
+    def look_at_many(
+        self, directory: str, names_: list[str], how: How, room: Room
+    ) -> tuple[list[str], Batch]:
+        """Read and judge files that stand in line together, up to the first unusual one.
+
+        Args:
+            directory: their directory, absolute; `place` knows it.
+            names_: their names in it.
+            how: how they were found.
+            room: what their bundle has room for.
+
+        Returns:
+            The paths below the spool of those that are to be archived, and their rows.
+
+        Raises:
+            OSError: the directory cannot be opened.
+        """
+        below = directory[self._prefix :]
+        paths = [f"{below}/{name}" for name in names_[: names.count_file_names(names_)]]
+        if not paths or self._is_any_known(paths):
+            return [], Batch([], array("q"), [], [])
+        datatype, _, folder = below.partition("/")
+        fields = self._rules.index_fields.get(datatype)
+        descriptor, _ = self._directories.of(paths[0])
+        batch = self._read_batch(
+            descriptor,
+            names_[: len(paths)],
+            BatchRules(
+                head=room.head,
+                folder=f"{folder}/",
+                room_bytes=room.room_bytes,
+                count_good=self._rules.counts.get(datatype) or partial(self._count_good, datatype),
+                facts=fields.facts if fields else None,
+                ask_writer=how is How.SCAN,
+                settled_ns=self._left.settled_ns(),
+                lease_suffices=how is How.SCAN and not self._network.has(descriptor),
+            ),
+        )
+        return paths[: len(batch.rows)], batch
+
+    def _is_any_known(self, paths: Sequence[str]) -> bool:
+        """Return whether something is remembered of a path: then it is looked at alone."""
+        left = self._left
+        return self._in_flight.knows_any(paths) or not all(
+            states.keys().isdisjoint(paths)
+            for states in (left.finished, left.doubtful, left.unreadable, left.failed_reads)
+        )
+
+    def _count_good(self, datatype: str, documents: Sequence[bytes]) -> int:
+        judge = self._rules.judges[datatype]
+        return next((n for n, document in enumerate(documents) if judge(document)), len(documents))
 
     def bad(self, bad: Bad, how: How, writer: bool | None) -> Bad | Doubtful:
         """Reject a bad file, unless it may be half-written; `writer` as in `Read`."""

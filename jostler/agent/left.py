@@ -20,7 +20,7 @@ from jostler.bundle import FileState
 from jostler.log import Log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from jostler.agent.ages import Ages
@@ -67,6 +67,14 @@ class LeftFiles:
     def stays(self, path: str) -> bool:
         """Return whether a file is bad and stays; any thread may call this."""
         return path in self.finished or path in self.unreadable
+
+    def settled_ns(self) -> int:
+        """Return the instant since which a file must be unchanged to be taken, if it is good.
+
+        After a step of the clock it is the beginning of 1970: then each file's age is looked at.
+        """
+        ages = self.ages
+        return 0 if ages.others_ns else time.time_ns() - round(ages.settle_s * 1e9)
 
     def is_missed(self, state: FileState) -> bool:
         """Return whether a file found by a scan has reached -missed-age."""
@@ -123,6 +131,12 @@ class LeftFiles:
             self.failed_reads.pop(path, None)
         if self.unreadable:
             self.unreadable.pop(path, None)
+
+    def taken_many(self, paths: Iterable[str]) -> None:
+        """Forget files that are now in a bundle."""
+        if self.overdue or self.failed_reads or self.unreadable:
+            for path in paths:
+                self.taken(path)
 
     def keep(self, kept: Mapping[str, FileState], rejections: Mapping[str, Rejection]) -> None:
         """Remember on disk which files were stored as rejected and stay.

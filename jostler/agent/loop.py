@@ -11,6 +11,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
+from jostler.agent.batching import Batching
 from jostler.agent.taking import Taken
 from jostler.bundle import CleanedUp, SealReason, Stored
 from jostler.log import Log
@@ -34,6 +35,8 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 TICK_S = 1.0
+IDLE_TICK_S = 5.0
+IDLE_AFTER_S = 2.0  # so that the last change is shown before the ticks become rare
 BATCH = 500
 BACKLOG = 100  # files in line; fewer are taken before compression could matter
 CLEANUP_BATCH = 2 * BATCH  # faster than files are read, so that stored bundles do not pile up
@@ -84,6 +87,8 @@ class Loop:
         self._reporter = reporter
         self._tally = tally
         self._spool = f"{config.spool}/"
+        self._batching = Batching()
+        self._busy_s = time.monotonic()
         self.todo: deque[Arrival] = deque()
         self.no_room = False
 
@@ -108,6 +113,8 @@ class Loop:
         busy |= self.read()
         self._open_bundles.seal_aged()
         now_s = time.monotonic()
+        if busy:
+            self._busy_s = now_s
         self._rescans.ask_due(now_s, self._left)
         self._directories.keep(now_s)
         return busy
@@ -115,12 +122,18 @@ class Loop:
     def rest(self) -> None:
         """Wait until something arrives or is due."""
         aged_s = self._open_bundles.seal_aged()
-        waits_s = (TICK_S, TICK_S if aged_s is None else aged_s, self._delivery.next_s())
+        tick_s = IDLE_TICK_S if self._is_idle() else TICK_S
+        waits_s = (tick_s, tick_s if aged_s is None else aged_s, self._delivery.next_s())
         wait_s = max(0.001, min(waits_s))
         if self.todo or self.fails:
             self._arrivals.pause(wait_s)
         else:
             self._arrivals.wait(wait_s)
+
+    def _is_idle(self) -> bool:
+        """Return whether nothing has happened for a while, and no file waits to come of age."""
+        waits = self.todo or self._left.waiting or self._left.of_age_s is not None
+        return not waits and time.monotonic() - self._busy_s > IDLE_AFTER_S
 
     def deliver(self) -> bool:
         """Handle the outcomes of uploads and unlink some files; return whether there were any."""
@@ -143,6 +156,9 @@ class Loop:
         took = self.no_room = False
         self._taking.begin_round()
         while self.todo:
+            if self._read_batch():
+                took = True
+                continue
             arrival = self.todo[0]
             taken = _guarded(self._taking.take, arrival, self._taking.set_aside)
             if taken is Taken.NO_ROOM:
@@ -153,6 +169,25 @@ class Loop:
             self.todo.popleft()
             took = True
         return took
+
+    def _read_batch(self) -> bool:
+        """Take the files at the head of the line together; return whether any was taken."""
+        run = self._batching.next(self.todo)
+        if run is None:
+            return False
+        # An unforeseen error belongs to one file.  It comes again when that one is taken alone.
+        try:
+            files = self._taking.take_batch(run)
+        except Exception:  # noqa: BLE001 - as above
+            files = 0
+        if files is None:
+            return False
+        self._batching.took(files)
+        if files and run.how is How.SCAN:
+            self._reporter.met(self.todo[0].path, files)
+        for _ in range(files):
+            self.todo.popleft()
+        return files > 0
 
     def seal_all(self) -> None:
         """Seal every open bundle, because the agent ends."""

@@ -24,7 +24,7 @@ from jostler.log import Log
 from jostler.schema import Judge, object_judge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from jostler.bundle import Journal, UploadStats
     from jostler.config import Config
@@ -128,11 +128,14 @@ class Agreed:
     Attributes:
         judges: by datatype, a function that returns the first flaw of a document, or None for a
             good one.
+        counts: by datatype, a function that returns how many documents are good, counted from the
+            first one to the first bad one.  Datatypes that no table schema judges are missing.
         kept: by datatype, the digest under which the bucket keeps the schema that files are judged
             by; empty if it could not be stored.  Datatypes that no table schema judges are missing.
     """
 
     judges: Judges
+    counts: Mapping[str, Callable[[Sequence[bytes]], int]]
     kept: Mapping[str, str]
 
 
@@ -201,10 +204,12 @@ def _agreed(
         for name, ours in tables.items()
     }
     if config.validate is Validate.JSON:
-        return Agreed(judges=dict.fromkeys(agreed, object_judge(native)), kept={})
+        return Agreed(judges=dict.fromkeys(agreed, object_judge(native)), counts={}, kept={})
+    judges = {name: Judge(raw_fields(table), native) for name, table in agreed.items()}
     # The schemas are stored before any bundle names one, so a reader always finds them.
     return Agreed(
-        judges={name: Judge(raw_fields(table), native).flaw for name, table in agreed.items()},
+        judges={name: judge.flaw for name, judge in judges.items()},
+        counts={name: judge.count_good for name, judge in judges.items()},
         kept={
             name: keep(storage, config.place, name, table)
             for name, table in agreed.items()

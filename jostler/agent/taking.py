@@ -41,11 +41,12 @@ from jostler.log import EveryMinute, Log
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from jostler.agent.batching import Run
     from jostler.agent.index_fields import IndexFields
     from jostler.agent.intake import Intake, Verdict
     from jostler.agent.left import LeftFiles
     from jostler.agent.tally import Tally
-    from jostler.bundle import Confined, OpenBundles
+    from jostler.bundle import Confined, Facts, OpenBundles
     from jostler.bundle.confined import Directories
     from jostler.watchdir import Arrival, How
 
@@ -105,6 +106,36 @@ class Taking:
         if type(verdict) is Good:  # nearly all are
             return self._archive(verdict, how)
         return self.carry_out(verdict, how)
+
+    def take_batch(self, run: Run) -> int | None:
+        """Archive files that stand in line together, up to the first unusual one.
+
+        Returns:
+            How many were archived; the next one is to be taken alone.  None if no bundle is open
+            that has room for them.
+        """
+        place = self._intake.place(run.directory)
+        room = place and self._open_bundles.room(*place, len(run.names))
+        if not place or not room:
+            return None
+        try:
+            paths, batch = self._intake.look_at_many(run.directory, run.names, run.how, room)
+        except OSError:
+            return 0
+        if not paths:
+            return 0
+        datatype, day = place
+        self._open_bundles.add_batch(datatype, day, paths, batch)
+        self._left.taken_many(paths)
+        tally, sizes = self._tally, batch.numbers[1::5]
+        tally.taken[datatype] += len(paths)
+        tally.file_bytes[datatype] += sum(sizes)
+        for facts in batch.facts:
+            self._count_nulls(datatype, facts)
+        if log.verbose:
+            for path, size in zip(paths, sizes, strict=True):
+                log.debug("file.taken", file=path, bytes=size, how=str(run.how))
+        return len(paths)
 
     def carry_out(self, verdict: Verdict, how: How) -> Taken:
         """Do what the intake decided."""
@@ -167,11 +198,15 @@ class Taking:
         tally.taken[datatype] += 1
         tally.file_bytes[datatype] += size
         if entry.facts:
-            for column in self._index_fields[datatype].missing(entry.facts):
-                tally.index_nulls[datatype, column] += 1
+            self._count_nulls(datatype, entry.facts)
         if log.verbose:
             log.debug("file.taken", file=entry.path, bytes=size, how=str(how))
         return Taken.ADDED
+
+    def _count_nulls(self, datatype: str, facts: Facts) -> None:
+        """Count the index columns that a flag was to fill for a file, and that are null."""
+        for column in self._index_fields[datatype].missing(facts):
+            self._tally.index_nulls[datatype, column] += 1
 
     def _reject(self, bad: Bad) -> Taken:
         """Do with a bad file what `-bad-files` says."""

@@ -1,5 +1,6 @@
 """Bundles: rows, blocks, the open and the sealed bundle, the journal and the commit."""
 
+from jostler.bundle.batch import Batch, BatchRules, ReadBatch, read_batch
 from jostler.bundle.bundle import Attempt, Bundle, Header, Limits, OpenBundle, SealReason
 from jostler.bundle.cleanup import Cleaned, Cleanup
 from jostler.bundle.commit import Commit
@@ -11,7 +12,7 @@ from jostler.bundle.in_flight import InFlight, InFlightBundles, Released, State
 from jostler.bundle.job import Halt, Stage, UploadJob
 from jostler.bundle.journal import SEALED, Journal
 from jostler.bundle.judging import NOTED_BYTES, Judging
-from jostler.bundle.open_bundles import OpenBundles, Put, Stamp
+from jostler.bundle.open_bundles import OpenBundles, Put, Room, Stamp
 from jostler.bundle.record import Record
 from jostler.bundle.retry import Backoff, Retries
 from jostler.bundle.upload_stats import Fared, Recurring, Trouble, UploadStats
@@ -34,6 +35,8 @@ __all__ = [
     "Archiver",
     "Attempt",
     "Backoff",
+    "Batch",
+    "BatchRules",
     "Bundle",
     "Cleaned",
     "CleanedUp",
@@ -60,11 +63,13 @@ __all__ = [
     "OpenBundle",
     "OpenBundles",
     "Put",
+    "ReadBatch",
     "Record",
     "Recurring",
     "Rejection",
     "Released",
     "Retries",
+    "Room",
     "SealReason",
     "Stage",
     "Stamp",
@@ -77,6 +82,7 @@ __all__ = [
     "content_hash",
     "has_hash",
     "one_line",
+    "read_batch",
     "read_file",
     "rejected_most",
     "unlink_stored",

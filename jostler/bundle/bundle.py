@@ -19,8 +19,9 @@ from jostler.format.row import Archiver, Rejection, instant, row, row_head
 from jostler.storage import new_upload_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from jostler.bundle.batch import Batch
     from jostler.bundle.entry import Entry, Facts
     from jostler.format.compression import Compression
 
@@ -203,6 +204,16 @@ class OpenBundle:
         self._entries.append(entry)
         if rejection:
             self._rejections[entry.path] = rejection
+
+    @property
+    def head(self) -> bytes:
+        """The part of each row before the Filename."""
+        return self._head
+
+    def add_batch(self, paths: Sequence[str], batch: Batch) -> None:
+        """Append the rows of a batch; `paths` are those of its files."""
+        self._blocks.add_rows(batch.rows)
+        self._entries.extend(paths, batch.numbers, batch.hashes, batch.facts)
 
     def seal(self, reason: SealReason | None = None) -> Bundle:
         """Close the bundle for ever."""

@@ -15,13 +15,14 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from jostler.bundle.confined import NotAFileError
-from jostler.bundle.file import unlink_stored
+from jostler.bundle.entry import Entry, FileState
+from jostler.bundle.file import unlink_stored, unlink_unchanged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from jostler.bundle.confined import Confined, Directories
-    from jostler.bundle.entry import Entry, FileState
+    from jostler.bundle.entry import Entries, EntryRow
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,10 +60,8 @@ class Cleanup:
         cleaned: the result so far.
     """
 
-    def __init__(
-        self, entries: Iterable[Entry], is_mine: Callable[[str], bool], spool: Confined
-    ) -> None:
-        self._entries = iter(entries)
+    def __init__(self, entries: Entries, is_mine: Callable[[str], bool], spool: Confined) -> None:
+        self._rows = entries.rows()
         self._is_mine = is_mine
         self._spool = spool
         self._path = ""
@@ -72,11 +71,11 @@ class Cleanup:
         """Process up to `most` files; return whether none is left."""
         looked, is_mine = 0, self._is_mine
         with self._spool.directories() as directories:
-            for entry in islice(self._entries, most):
+            for row in islice(self._rows, most):
                 looked += 1
-                self._path = entry.path
-                if is_mine(entry.path):
-                    self._look_at(entry, directories)
+                path = self._path = row[0]
+                if is_mine(path):
+                    self._look_at(row, directories)
         return looked < most
 
     def skip(self, error: Exception) -> None:
@@ -84,17 +83,24 @@ class Cleanup:
         self.cleaned.failed.append(self._path)
         self.cleaned.error = self.cleaned.error or f"{type(error).__name__}: {error}"
 
-    def _look_at(self, entry: Entry, directories: Directories) -> None:
-        if not entry.hash:  # its row has only a part of the content, or none: the file stays
-            self.cleaned.kept[entry.path] = entry.state
+    def _look_at(self, row: EntryRow, directories: Directories) -> None:
+        path, inode, size, mtime_ns, ctime_ns, _, digest = row
+        if not digest:  # its row has only a part of the content, or none: the file stays
+            self.cleaned.kept[path] = FileState(inode, size, mtime_ns, ctime_ns)
             return
         try:
-            if unlink_stored(directories, entry):
-                self.cleaned.unlinked.append(entry.path)
+            if unlink_unchanged(directories, row) or _unlink_stored(directories, row):
+                self.cleaned.unlinked.append(path)
             else:
-                self.cleaned.changed.append(entry.path)
+                self.cleaned.changed.append(path)
         except (FileNotFoundError, NotADirectoryError, NotAFileError):
-            self.cleaned.vanished[entry.path] = entry.hash
+            self.cleaned.vanished[path] = digest
         except OSError as exc:
-            self.cleaned.failed.append(entry.path)
+            self.cleaned.failed.append(path)
             self.cleaned.error = self.cleaned.error or str(exc)
+
+
+def _unlink_stored(directories: Directories, row: EntryRow) -> bool:
+    path, inode, size, mtime_ns, ctime_ns, added_us, digest = row
+    state = FileState(inode, size, mtime_ns, ctime_ns)
+    return unlink_stored(directories, Entry(path, state, added_us, digest))

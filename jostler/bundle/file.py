@@ -14,15 +14,16 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from jostler.bundle.confined import NotAFileError
-from jostler.bundle.entry import Entry, FileState
+from jostler.bundle.entry import Entry, FileState, is_racy
 from jostler.bundle.lease import has_writer
 from jostler.format.row import BOM, BREAKS, HASH_BYTES
 
 if TYPE_CHECKING:
     from jostler.bundle.confined import Confined, Directories
+    from jostler.bundle.entry import EntryRow
 
 _CHUNK = 1 << 20
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Read(NamedTuple):
@@ -59,7 +60,7 @@ def read_file(
         OSError: it cannot be opened or read.
     """
     at_us = time.time_ns() // 1000
-    fd = spool.open(path, _FLAGS)
+    fd = spool.open(path, READ_FLAGS)
     try:
         status = _regular(fd, path)
         writer = has_writer(fd) if ask_writer else None
@@ -85,11 +86,36 @@ def hash_file(spool: Confined, path: str) -> bytes:
         NotAFileError: as `read_file`.
         OSError: it cannot be opened or read.
     """
-    fd = spool.open(path, _FLAGS)
+    fd = spool.open(path, READ_FLAGS)
     try:
         return _hash(fd, on_one_line=True)
     finally:
         os.close(fd)
+
+
+def unlink_unchanged(directories: Directories, row: EntryRow) -> bool:
+    """Unlink a file whose state alone proves that it is the one that was read.
+
+    Returns:
+        Whether it was unlinked; False if `unlink_stored` has to compare the bytes.
+
+    Raises:
+        NotAFileError: a link stands in its path.
+        OSError: the file is gone, or cannot be unlinked.
+    """
+    path, inode, size, mtime_ns, ctime_ns, added_us, _ = row
+    directory, name = directories.of(path)
+    status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    if (
+        status.st_ctime_ns != ctime_ns
+        or status.st_mtime_ns != mtime_ns
+        or status.st_ino != inode
+        or status.st_size != size
+        or is_racy(max(mtime_ns, ctime_ns), added_us)
+    ):
+        return False
+    os.unlink(name, dir_fd=directory)
+    return True
 
 
 def unlink_stored(directories: Directories, entry: Entry) -> bool:
@@ -118,7 +144,7 @@ def unlink_stored(directories: Directories, entry: Entry) -> bool:
 
 def _is_still(directory: int, name: str, entry: Entry) -> bool:
     """Compare a file's bytes; a file that was put in its place meanwhile is another one."""
-    fd = os.open(name, _FLAGS, dir_fd=directory)
+    fd = os.open(name, READ_FLAGS, dir_fd=directory)
     try:
         state = FileState.of(_regular(fd, entry.path))
         equal = state.size == entry.state.size and _has_hash(fd, entry.hash)

@@ -16,17 +16,18 @@ from array import array
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from jostler.bundle.bundle import BUNDLE_BYTES, Bundle, Header, OpenBundle
-from jostler.bundle.entry import ENTRY_BYTES, FACTS_BYTES
+from jostler.bundle.entry import ENTRY_BYTES, FACTS_BYTES, Entries
 from jostler.bundle.job import Stage, UploadJob
 from jostler.bundle.vanished import REMEMBERED_MOST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+    from jostler.bundle.batch import Batch
     from jostler.bundle.bundle import SealReason
     from jostler.bundle.cleanup import Cleaned
     from jostler.bundle.entry import Entry, FileState
@@ -159,12 +160,12 @@ class InFlight:
         return self._held_bytes
 
     @property
-    def entries(self) -> Iterable[Entry]:
+    def entries(self) -> Entries:
         """Its files, as far as they are in memory."""
         if self.opened:
             return self.opened.entries
         if self.job is None:
-            return ()
+            return Entries()
         return (self.job.winner or self.job.record.attempts[-1]).entries
 
     @property
@@ -330,6 +331,17 @@ class InFlightBundles:
         stored = self.vanished.get(hash(path))
         return stored is not None and digest in {None, stored}
 
+    def knows_any(self, paths: Sequence[str]) -> bool:
+        """Return whether one of some paths belongs to a bundle, or was stored and had vanished."""
+        if not self._owners.keys().isdisjoint(paths):
+            return True
+        if not (self._aside or self.vanished):
+            return False
+        numbers = list(map(hash, paths))
+        return not self.vanished.keys().isdisjoint(numbers) or any(
+            one.owns_aside(number) for one in self._aside.values() for number in numbers
+        )
+
     # What happens to bundles
 
     def open(self, one: InFlight) -> None:
@@ -347,6 +359,16 @@ class InFlightBundles:
         self.open_bytes += opened.held_bytes - before + ENTRY_BYTES
         if entry.facts:
             self.open_bytes += FACTS_BYTES
+
+    def add_batch(self, one: InFlight, paths: Sequence[str], batch: Batch) -> None:
+        """Put the rows of a batch into an open bundle; `paths` are those of its files."""
+        opened = one.opened
+        assert opened
+        before = opened.held_bytes
+        opened.add_batch(paths, batch)
+        self._owners.update(zip(paths, repeat(one)))
+        self.open_bytes += opened.held_bytes - before + len(paths) * ENTRY_BYTES
+        self.open_bytes += len(batch.facts) * FACTS_BYTES
 
     def seal(self, one: InFlight, reason: SealReason, now_s: float) -> Bundle:
         """Close an open bundle."""

@@ -9,17 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jostler.bundle.bundle import BUNDLE_BYTES, Header, Limits, OpenBundle, SealReason
-from jostler.bundle.entry import ENTRY_BYTES
+from jostler.bundle.entry import ENTRY_BYTES, FACTS_BYTES
 from jostler.bundle.in_flight import InFlight, InFlightBundles
 from jostler.format.names import BundleName, Day, Kind, Place, display
 from jostler.log import Log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from jostler.bundle.batch import Batch
     from jostler.bundle.bundle import Bundle
     from jostler.bundle.entry import Entry
     from jostler.format.compression import CompressionChoice
@@ -56,6 +57,18 @@ class Put(Enum):
     ADDED = 1
     NO_ROOM = 2
     TOO_BIG = 3
+
+
+class Room(NamedTuple):
+    """What an open bundle has room for.
+
+    Attributes:
+        head: the part of its rows before the Filename.
+        room_bytes: the size that further rows may have, together.
+    """
+
+    head: bytes
+    room_bytes: int
 
 
 class OpenBundles:
@@ -150,6 +163,29 @@ class OpenBundles:
             self._in_flight.open(one)
         self._in_flight.add(one, entry, row, rejection)
         return Put.ADDED
+
+    def room(self, datatype: str, day: Day, files: int) -> Room | None:
+        """Return what the open bundle of a datatype and day has room for; None if there is none.
+
+        Args:
+            datatype: of the files.
+            day: of the files.
+            files: how many are to be put into it.
+        """
+        one = self._open.get((datatype, day))
+        if one is None or one.opened is None:
+            return None
+        bundle = one.opened
+        if self._limits.reason_to_seal(0, 0, self._monotonic_s() - bundle.opened_s):
+            return None
+        entries_bytes = files * (ENTRY_BYTES + FACTS_BYTES)
+        free_bytes = self._memory_max - self._in_flight.held_bytes - entries_bytes
+        room_bytes = min(self._limits.max_bytes - bundle.size_bytes, free_bytes)
+        return Room(bundle.head, room_bytes) if room_bytes > 0 else None
+
+    def add_batch(self, datatype: str, day: Day, paths: Sequence[str], batch: Batch) -> None:
+        """Put the rows of a batch, which `room` had room for, into the bundle that it told of."""
+        self._in_flight.add_batch(self._open[datatype, day], paths, batch)
 
     def seal_aged(self) -> float | None:
         """Seal what is old enough; return seconds until the next one will be, None if none."""

@@ -133,7 +133,8 @@ TABLE = (
         name="settle-age",
         read=duration,
         default="10s",
-        help="age at which a file that no event announced is taken if it is good",
+        help="age at which a good file that no event announced is taken, if the kernel cannot say"
+        " that nobody writes it",
     ),
     Flag(
         name="schema",

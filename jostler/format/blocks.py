@@ -14,13 +14,16 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from bisect import bisect_right
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from isal import isal_zlib
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from concurrent.futures import Future
 
     from jostler.format.compression import Compression
@@ -86,11 +89,27 @@ class BlockWriter:
         """Append one row, its line feed included."""
         if self._pending and len(self._pending) + len(row) > BLOCK_BYTES:
             self._end_block()
-        while self._waiting and (self._waiting[0].packed.done() or len(self._waiting) > AHEAD):
-            self._take_packed()
+        self._take_ready()
         self._pending += row
         self.lines += 1
         self.plain_bytes += len(row)
+
+    def add_rows(self, rows: Sequence[bytes]) -> None:
+        """Append rows; the blocks are those that `add` makes of the same rows one by one."""
+        self._take_ready()
+        ends = list(accumulate(map(len, rows), initial=0))
+        at = 0
+        while at < len(rows):
+            room_bytes = BLOCK_BYTES - len(self._pending)
+            till = bisect_right(ends, ends[at] + room_bytes) - 1
+            if till <= at:  # the next row begins a block, or is larger than one
+                self.add(rows[at])
+                at += 1
+                continue
+            self._pending += b"".join(rows[at:till])
+            self.lines += till - at
+            self.plain_bytes += ends[till] - ends[at]
+            at = till
 
     def finish(self) -> bytes:
         """Return the whole gzip stream; after that, no row can be added."""
@@ -114,6 +133,11 @@ class BlockWriter:
         self._waiting_bytes += len(plain)
         self._pending.clear()
         self._pending_line = self.lines + 1
+
+    def _take_ready(self) -> None:
+        """Append the blocks that are compressed; wait for one if too many are not."""
+        while self._waiting and (self._waiting[0].packed.done() or len(self._waiting) > AHEAD):
+            self._take_packed()
 
     def _take_packed(self) -> None:
         """Wait until the oldest waiting block is compressed, and append it."""

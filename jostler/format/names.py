@@ -12,7 +12,10 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 INDEX = "index1"
 REJECTED = "rejected1"
@@ -156,6 +159,14 @@ def check_file_name(name: str) -> str:
     if ".." in name:
         raise ValueError(f"name {name!r} contains '..'")
     return name
+
+
+def count_file_names(names: Sequence[str]) -> int:
+    """Return how many of some names `check_file_name` allows, from the first one on."""
+    for nth, name in enumerate(names):
+        if not _FILE_RE.fullmatch(name) or ".." in name:
+            return nth
+    return len(names)
 
 
 def parse_file(filename: str) -> tuple[Day, str]:

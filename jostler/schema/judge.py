@@ -21,7 +21,7 @@ from jostler.schema.slow import SlowJudge
 from jostler.schema.stream import SMALL_BYTES, is_large, streamed, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from jostler.schema.fields import Fields
     from jostler.schema.native import Native
@@ -84,6 +84,24 @@ class Judge:
             documents: JSON Lines, each with its line feed.
         """
         return self._fast.accepts_lines(documents)
+
+    def count_good(self, documents: Sequence[bytes]) -> int:
+        """Return how many documents are good, counted from the first one to the first bad one.
+
+        The answer is that of `flaw` for each; for many small documents it takes less time.
+
+        Args:
+            documents: each in UTF-8, without byte order mark.
+        """
+        if not self.native:  # which is quicker with single documents than this with many
+            # A document with a line feed in it is more than one line, and the count does not fit.
+            lines = b"\n".join([*documents, b""])
+            if lines.count(b"\n") == len(documents) and self._fast.accepts_lines(lines):
+                return len(documents)
+        for nth, document in enumerate(documents):
+            if self.flaw(document):
+                return nth
+        return len(documents)
 
     def _may_teach(self, document: bytes) -> bool:
         # Learning parses the document a second time, so large ones are left out.

@@ -2,6 +2,7 @@
 
 from jostler.watchdir.arrivals import Arrival, Arrivals, Counts, How, Pace, ScanReason
 from jostler.watchdir.opening import Watch, WatchError, open_arrivals, scan_once
+from jostler.watchdir.roots import network_devices
 
 __all__ = [
     "Arrival",
@@ -12,6 +13,7 @@ __all__ = [
     "ScanReason",
     "Watch",
     "WatchError",
+    "network_devices",
     "open_arrivals",
     "scan_once",
 ]

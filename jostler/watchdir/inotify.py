@@ -227,6 +227,7 @@ class InotifyArrivals(Gatherer):
                 self.scan(ScanReason.LOST_WATCH if again else ScanReason.APPEARED)
         if changes:
             self._network = network_mounts(self._roots.paths)
+            self.wake()  # the owner may want to make a directory again that was removed
 
     def _enter(self, path: str) -> bool:
         try:

@@ -106,6 +106,26 @@ _NETWORK = re.compile(
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
+def network_devices() -> frozenset[int]:
+    """Return the device numbers (st_dev) of the network file systems that are mounted."""
+    try:
+        mountinfo = Path("/proc/self/mountinfo").read_bytes()
+    except OSError:
+        return frozenset()  # not Linux
+    return devices_of(mountinfo)
+
+
+def devices_of(mountinfo: bytes) -> frozenset[int]:
+    """Return the device numbers of the network file systems in a mountinfo file (proc(5))."""
+    devices = set()
+    for line in mountinfo.splitlines():
+        before, _, after = line.partition(b" - ")
+        if _NETWORK.fullmatch(os.fsdecode(after.split(b" ", 1)[0])):
+            major, _, minor = before.split(b" ")[2].partition(b":")
+            devices.add(os.makedev(int(major), int(minor)))
+    return frozenset(devices)
+
+
 def network_mounts(roots: Sequence[str]) -> dict[str, str]:
     """Map each root on a network file system, or with one below it, to that system's type."""
     try:

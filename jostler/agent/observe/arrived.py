@@ -33,10 +33,10 @@ class Arrived:
         self.files: Counter[str] = Counter()
         self.last_s: dict[str, float] = {}
 
-    def met(self, path: str) -> None:
-        """Count a file that a scan found and that was archived or rejected."""
+    def met(self, path: str, files: int = 1) -> None:
+        """Count files that a scan found and that were archived or rejected; `path` is of one."""
         begin = len(self._prefix)
-        self._met[path[begin : path.index("/", begin)]] += 1
+        self._met[path[begin : path.index("/", begin)]] += files
 
     def note(self, closed: Mapping[str, int], unheld: Mapping[str, int], now_s: float) -> None:
         """Update the counts from the watcher's counts since it was opened.

@@ -58,9 +58,14 @@ class Reporter:
         self._status.beat_s = time.monotonic()
         self._status.waits_for = what
 
-    def met(self, path: str) -> None:
-        """Count a file that a scan found and that was archived or rejected; `path` is absolute."""
-        self._arrived.met(path)
+    def met(self, path: str, files: int = 1) -> None:
+        """Count files that a scan found and that were archived or rejected.
+
+        Args:
+            path: of one of them, absolute.
+            files: how many, all of one datatype.
+        """
+        self._arrived.met(path, files)
 
     def sealed(self, bundle: InFlight) -> None:
         """Record that a bundle was sealed."""

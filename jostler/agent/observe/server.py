@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -64,10 +65,7 @@ class StatusServer:
         known = frozenset(name.lower() for name in ("localhost", socket.gethostname(), *names))
         handler = type("Handler", (_Handler,), {"routes": routes, "names": known})
         self._server = _Server(_listen(host, port), handler)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, name="status", kwargs={"poll_interval": 0.5}
-        )
-        self._thread.daemon = True
+        self._thread = threading.Thread(target=self._server.serve, name="status", daemon=True)
 
     @property
     def port(self) -> int:
@@ -80,7 +78,9 @@ class StatusServer:
 
     def close(self) -> None:
         """Stop answering; running requests end by themselves."""
-        self._server.shutdown()
+        self._server.end()
+        if self._thread.is_alive():
+            self._thread.join(HANG_UP_S)
         self._server.server_close()
 
     def __enter__(self) -> Self:
@@ -114,6 +114,18 @@ class _Server(ThreadingHTTPServer):
         # Connections without a request yet, oldest first.  Several threads change it: each single
         # operation on a dict is atomic under the interpreter lock.
         self._silent: dict[socket.socket, None] = {}
+        self._ended = threading.Event()
+
+    def serve(self) -> None:
+        """Answer requests until `end` is called; without any, the thread sleeps."""
+        while not self._ended.is_set():
+            self.handle_request()
+
+    def end(self) -> None:
+        """Let `serve` return; any thread may call it."""
+        self._ended.set()
+        with suppress(OSError):  # it is closed
+            self.socket.shutdown(socket.SHUT_RDWR)  # makes it readable
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - stdlib's
         """Start a thread for a request; if none is free, close connections without a request.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 from jostler.agent.ages import Ages
@@ -50,3 +51,8 @@ class Looking:
 
     def look(self, path: str, how: How = How.EVENT) -> Verdict:
         return self.intake.look(f"{self.root}/{path}", how)
+
+
+def refuse_leases(_fd: int, _command: int, _argument: int = 0) -> int:
+    """Stand in for `fcntl` on a file system without leases, or as another user."""
+    raise PermissionError(errno.EACCES, "Permission denied")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import time
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jostler.agent import network
 from jostler.agent.intake import (
     NOTHING,
     Bad,
@@ -23,7 +23,7 @@ from jostler.agent.intake import (
 )
 from jostler.bundle import InFlight
 from jostler.watchdir import How
-from tests.unit.agent.parts import DAY, HOUR_S, MAX_BYTES, Looking
+from tests.unit.agent.parts import DAY, HOUR_S, MAX_BYTES, Looking, refuse_leases
 from tests.unit.bundle.parts import header
 
 if TYPE_CHECKING:
@@ -72,12 +72,28 @@ def test_a_bad_file_of_age_is_rejected_though_nobody_closed_it(tmp_path: Path) -
     assert isinstance(looking.look(f"{DAY}/m.json", How.SCAN), Bad)
 
 
-def test_a_young_file_that_a_scan_met_waits(tmp_path: Path) -> None:
-    """Good or bad; an event says that it is complete."""
+def test_a_young_file_that_a_scan_met_waits_where_the_kernel_cannot_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Good or bad; an event says that it is complete, and so does the kernel if it can."""
+    looking = Looking(tmp_path, settle_s=HOUR_S)
+    looking.write(f"{DAY}/m.json")
+    with monkeypatch.context() as without:
+        without.setattr(fcntl, "fcntl", refuse_leases)
+        assert isinstance(looking.look(f"{DAY}/m.json", How.SCAN), Early)
+        assert isinstance(looking.look(f"{DAY}/m.json"), Good)
+    assert isinstance(looking.look(f"{DAY}/m.json", How.SCAN), Good)
+
+
+def test_on_a_network_file_system_a_young_file_that_a_scan_met_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its writer may run on another machine, of which this kernel knows nothing."""
+    device = tmp_path.stat().st_dev
+    monkeypatch.setattr(network, "network_devices", lambda: frozenset({device}))
     looking = Looking(tmp_path, settle_s=HOUR_S)
     looking.write(f"{DAY}/m.json")
     assert isinstance(looking.look(f"{DAY}/m.json", How.SCAN), Early)
-    assert isinstance(looking.look(f"{DAY}/m.json"), Good)
 
 
 def test_a_path_of_a_bundle_is_not_read(looking: Looking) -> None:
@@ -229,7 +245,3 @@ def test_where_the_kernel_cannot_tell_a_bad_file_must_be_seen_unchanged(
         assert isinstance(looking.look(f"{DAY}/m.json", How.SCAN), Doubtful)
         monotonic_s[0] += 10
         assert isinstance(looking.look(f"{DAY}/m.json", How.SCAN), Bad)
-
-
-def refuse_leases(_fd: int, _command: int, _argument: int = 0) -> int:
-    raise PermissionError(errno.EACCES, "Permission denied")

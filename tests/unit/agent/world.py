@@ -300,7 +300,7 @@ class World:
         self.arrived: deque[Arrival] = deque()
         nothing = SimpleNamespace(
             stored=lambda _: None,
-            met=lambda _: None,
+            met=lambda *_: None,
             ask_due=lambda *_: None,
             keep=lambda _: None,
         )

@@ -44,6 +44,23 @@ def written(rows: list[bytes], compression: Compression) -> tuple[BlockWriter, b
 
 
 @settings(max_examples=50, deadline=None)
+@given(lines, st.lists(st.integers(0, 8)))
+def test_rows_that_come_together_make_the_same_blocks(rows: list[bytes], cuts: list[int]) -> None:
+    """So a bundle that is made again from its files, one by one, has equal bytes."""
+    writer = BlockWriter(FAST)
+    left = rows
+    for cut in cuts:
+        writer.add_rows(left[:cut])
+        left = left[cut:]
+    writer.add_rows(left)
+    one_by_one, data = written(rows, FAST)
+
+    assert writer.finish() == data
+    assert writer.blocks == one_by_one.blocks
+    assert (writer.lines, writer.plain_bytes) == (one_by_one.lines, one_by_one.plain_bytes)
+
+
+@settings(max_examples=50, deadline=None)
 @given(lines, st.sampled_from([FAST, SMALL]))
 def test_every_line_is_there_once_and_in_its_block(
     rows: list[bytes], compression: Compression

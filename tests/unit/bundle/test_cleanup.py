@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jostler.bundle import Cleaned, Cleanup, Confined, Entry
+from jostler.bundle.entry import Entries
 from jostler.bundle.file import read_file
 from jostler.format.row import content_hash
 
@@ -39,7 +40,8 @@ class Spool:
     def cleaned(self, mine: Container[str] | None = None, files: Confined | None = None) -> Cleaned:
         """Clean up to the end, one file at a time."""
         files = files or self.files
-        cleanup = Cleanup(self.entries, lambda path: mine is None or path in mine, files)
+        entries = Entries(self.entries)
+        cleanup = Cleanup(entries, lambda path: mine is None or path in mine, files)
         while not cleanup.step(1):
             pass
         return cleanup.cleaned

@@ -79,6 +79,23 @@ def test_of_lines_taken_at_once_each_is_good(
 
 
 @bounded
+@given(documents.cases(), st.data())
+def test_documents_are_counted_up_to_the_first_bad_one(
+    case: tuple[Fields, bytes], data: st.DataObject
+) -> None:
+    """Whatever line feeds stand in and after them: each is judged as if it came alone."""
+    columns, document = case
+    spoiled = data.draw(documents.spoil(columns, document))
+    parts = [document, document, document + b"\n", document.replace(b"}", b"\n}"), spoiled]
+    parts += [document + b"\n" + document, b"", b"{", b"{}\n{}", b"\n"]
+    some = data.draw(st.lists(st.sampled_from(parts), max_size=6))
+    judge, exact = Judge(columns), SlowJudge(columns)
+
+    flaws = [exact.flaw(one) is not None for one in some]
+    assert judge.count_good(some) == (flaws.index(True) if True in flaws else len(some))
+
+
+@bounded
 @given(documents.cases(), st.integers(1, 5))
 def test_lines_are_taken_at_once_when_the_fast_judge_takes_one(
     case: tuple[Fields, bytes], number: int

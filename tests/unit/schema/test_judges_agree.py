@@ -21,7 +21,7 @@ SEED = int(os.environ.get("JOSTLER_JUDGE_SEED", "") or Random().randrange(10**9)
 
 @pytest.mark.timeout(3600)
 def test_the_fast_judge_accepts_only_what_the_exact_one_accepts() -> None:
-    """Alone, with the unknown nulls it has learned, and for many lines at once."""
+    """Alone, with the unknown nulls it has learned, and for many lines or documents at once."""
     good = lines = 0
     for columns, documents in Pairs(SEED).schemas(PAIRS):
         exact, judge = SlowJudge(columns), Judge(columns)
@@ -47,6 +47,9 @@ def lines_taken_at_once(
         block = accepted[at : at + 4]
         if rest.random() < 0.4:
             block.append(rest.choice(documents))
+        good = judge.count_good(block)
+        flaws = [exact.flaw(document) is not None for document in block[: good + 1]]
+        assert flaws == [False] * good + [True] * (good < len(block)), told(columns, str(block))
         text = b"".join(document + b"\n" for document in block)
         if judge.all_good(text):
             for line in text.split(b"\n")[:-1]:
@@ -55,5 +58,5 @@ def lines_taken_at_once(
     return taken
 
 
-def told(columns: Fields, document: bytes) -> str:
+def told(columns: Fields, document: bytes | str) -> str:
     return f"run again with JOSTLER_JUDGE_SEED={SEED}: {document!r} for {columns}"

@@ -12,7 +12,13 @@ import pytest
 from jostler.log import RateLimitedLog
 from jostler.watchdir import Arrival, How, ScanReason
 from jostler.watchdir.inbox import Inbox
-from jostler.watchdir.roots import distinct, network_mounts, parse, remote_type
+from jostler.watchdir.roots import (
+    devices_of,
+    distinct,
+    network_mounts,
+    parse,
+    remote_type,
+)
 from jostler.watchdir.scans import Scans
 from jostler.watchdir.walk import BREATH_ENTRIES, Wanted, walk
 
@@ -46,6 +52,11 @@ broken line
 def test_a_network_file_system_at_or_below_a_root_is_recognised(path: str, kind: str) -> None:
     """What is mounted last at the longest mount point decides, and what lies below counts."""
     assert remote_type(parse(MOUNTINFO), path) == kind
+
+
+def test_the_devices_of_network_file_systems_are_known() -> None:
+    """Whatever lies above or below them."""
+    assert devices_of(MOUNTINFO) == {os.makedev(0, minor) for minor in (23, 24, 25)}
 
 
 def test_a_local_directory_is_local(tmp_path: Path) -> None:
