@@ -216,7 +216,7 @@ def _whose(query: Query) -> _Conditions:
     if query.datatypes:
         one = Parameter("datatypes", "STRING", query.datatypes)
         found.add("datatype IN UNNEST(@datatypes)", one)
-    elif not query.bundle:
+    elif not query.takes_rejected:
         found.add(f"datatype != '{REJECTED}'")
     if query.nodes:
         found.add("node IN UNNEST(@nodes)", Parameter("nodes", "STRING", query.nodes))

@@ -179,10 +179,8 @@ class Wanted:
         In the name of an index, a datatype with dashes cannot be told from the node.
         """
         query, both = self._query, f"{name.datatype}-{name.node}"
-        if query.bundle and not query.datatypes:
-            fits = True
-        elif query.datatypes:
+        if query.datatypes:
             fits = any(both.startswith(f"{datatype}-") for datatype in query.datatypes)
         else:
-            fits = name.datatype != REJECTED
+            fits = name.datatype != REJECTED or query.takes_rejected
         return fits and (not query.nodes or any(both.endswith(f"-{n}") for n in query.nodes))

@@ -1,39 +1,42 @@
 """The findings of `jostler why` in a bucket: the index rows of a file and the data they refer to.
 
-**Invariant:** it only reads.  It derives the data object's name from the index object's name, never
-from the content of an index row, and reports a file as stored only if the data object exists.
-
-It reads the index rows of jostler and the bare lines of m-lab's Go agent; see docs/format.md.
+**Invariant:** it only reads.  It reports a file as stored only if the data object exists.  All rows
+of the file are findings, also those of a bundle that came again.
 """
 
 from __future__ import annotations
 
 import json
-import re
-import zlib
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import timedelta
+from typing import TYPE_CHECKING
 
-from jostler.archive.rows import RawColumn, row_of
-from jostler.errors import JostlerError, TransientError
-from jostler.format.names import INDEX, REJECTED, BundleName, Day, Kind
+from jostler.archive.cache import IndexCache
+from jostler.archive.files import Tally
+from jostler.archive.indexes import IndexReader
+from jostler.archive.listing import folders
+from jostler.archive.query import Query
+from jostler.archive.reading import RowReader
+from jostler.errors import JostlerError
+from jostler.format.names import REJECTED, Day
 from jostler.why.finding import Finding, Looked, State, Value
 from jostler.words import rfc3339
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from datetime import date
 
+    from jostler.archive.files import File
+    from jostler.archive.indexes import Found
+    from jostler.archive.reading import Row
     from jostler.format.names import Place
     from jostler.storage import Storage
     from jostler.why.asked import Asked
 
 WHERE = "bucket"
-READERS = 8
-_PLAIN_RE = re.compile(r"[A-Za-z0-9:._-]+", re.ASCII)
-_GO_TIME = "%Y/%m/%dT%H%M%S.%fZ"
+HASH_KNOWN = "the row was read, and its bytes have the hash"
+HASH_UNKNOWN = "the row was read; not all bytes of the file are in it, so its hash is not known"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,47 +60,27 @@ class Search:
     show: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """One index row that matches the file.
-
-    Attributes:
-        index: the name of the index object.
-        line: the line of the file's row in the data bundle, from 1.
-        filename: the Filename in the index row.
-        size: the file's size in bytes; -1 if unknown.
-        added: when the agent read the file; if unknown, when the bundle was opened.
-        hash: the digest of `raw`, or of a rejected file's bytes; may be empty.
-        of_raw: whether it is so; in an index of jostler up to 0.1 it is that of the file's bytes.
-        block: offset and length of the row's block; None in an index of the Go agent.
-    """
-
-    index: BundleName
-    line: int
-    filename: str
-    size: int
-    added: datetime
-    hash: str
-    of_raw: bool
-    block: tuple[int, int] | None
-
-    @property
-    def data(self) -> BundleName:
-        """The name of the data object that belongs to the index."""
-        return replace(self.index, kind=Kind.DATA)
-
-
 def findings(asked: Asked, storage: Storage, search: Search) -> tuple[list[Finding], Looked]:
     """Search the indexes of a bucket for a file; return the findings and what was searched."""
     found: list[Finding] = []
+    tally = Tally()
+    query = Query(
+        datatypes=(asked.datatype, REJECTED) if asked.datatype else (),
+        nodes=(search.only_node,) if search.only_node else (),
+        with_rejected=True,
+    )
     try:
-        names, others = _indexes(asked, storage, search)
-        read = names[: search.most]
-        failed: list[str] = []
-        with ThreadPoolExecutor(READERS) as pool:
-            for hits, problem in pool.map(lambda name: _hits(asked, storage, name), read):
-                found += [one for hit in hits if (one := _finding(asked, storage, hit, search))]
-                failed += [problem] if problem else []
+        with (
+            closing(IndexReader(storage, IndexCache(None, 0))) as indexes,
+            closing(RowReader(lambda _url: storage)) as rows,
+        ):
+            names = _indexes(indexes, storage, search, query, tally)
+            read = names[: search.most]
+            for index in indexes.read(read, query, tally, rows=True):
+                for file in index.files:
+                    if asked.matches_row(file.filename):
+                        one = _finding(asked, storage, rows, file, search)
+                        found += [one] if one else []
     except JostlerError as exc:
         return found, Looked(WHERE, False, f"{storage.url}: {exc}{_hint(exc)}")
     days = f"{min(search.days)}" + (f" to {max(search.days)}" if len(search.days) > 1 else "")
@@ -107,10 +90,10 @@ def findings(asked: Asked, storage: Storage, search: Search) -> tuple[list[Findi
         told += f", of node {search.only_node} alone"
     if len(names) > len(read):
         told += f"; {len(names) - len(read)} more were NOT read: give -node, or a larger -most"
-    if failed:
-        told += f"; {len(failed)} could NOT be read, the first: {failed[0]}"
-    if others:
-        told += f"; {others} objects there are no index"
+    if tally.problems:
+        told += f"; {len(tally.problems)} could NOT be read, the first: {tally.problems[0]}"
+    if tally.others:
+        told += f"; {tally.others} objects there are no index"
     return found, Looked(WHERE, True, told)
 
 
@@ -118,131 +101,64 @@ def _hint(exc: JostlerError) -> str:
     return f" ({exc.hint})" if exc.hint else ""
 
 
-def _indexes(asked: Asked, storage: Storage, search: Search) -> tuple[list[BundleName], int]:
-    """List the index objects that may contain the file, the most likely ones first.
-
-    Returns:
-        Their names, and the number of other objects in these folders.
-    """
+def _indexes(
+    indexes: IndexReader, storage: Storage, search: Search, query: Query, tally: Tally
+) -> list[Found]:
+    """List the index objects that may contain the file, the most likely ones first."""
     found = []
-    others = 0
-    for place in search.places:
-        for day in search.days:
-            for info in storage.list(f"{place.root}/{INDEX}/{Day(day).path}/"):
-                try:
-                    name = BundleName.parse(info.name)
-                except ValueError:
-                    others += 1
-                    continue
-                if asked.datatype and name.datatype not in {asked.datatype, REJECTED}:
-                    continue
-                if search.only_node in {"", name.node}:
-                    found.append(name)
-    found.sort(key=lambda name: (name.node == search.first_node, name.created), reverse=True)
-    return found, others
+    for day in search.days:
+        for folder in folders(storage, search.places, day, day, newest_first=False):
+            found += indexes.wanted(query, folder, tally)
+    first = f"-{search.first_node}-"
+    found.sort(key=lambda one: (first in one.ending, one.base), reverse=True)
+    return found
 
 
-def _hits(asked: Asked, storage: Storage, name: BundleName) -> tuple[list[Hit], str]:
-    """Return the rows of one index that match the file, and why it could not be read, if so."""
-    try:
-        try:
-            data = storage.read(str(name)).data
-        except TransientError:
-            data = storage.read(str(name)).data  # one failure must not end thousands of reads
-        plain = zlib.decompress(data, wbits=zlib.MAX_WBITS | 16)
-    except (zlib.error, JostlerError) as exc:
-        return [], f"{name}: {exc}"
-    return list(_told(asked, name, plain)), ""
-
-
-def _told(asked: Asked, name: BundleName, plain: bytes) -> Iterator[Hit]:
-    # JSON can spell a name with special characters in several ways; then parse each row.
-    needle = asked.name.encode() if _PLAIN_RE.fullmatch(asked.name) else b""
-    for number, line in enumerate(plain.split(b"\n"), 1):
-        if needle not in line or not line:
-            continue
-        try:
-            hit = _hit(name, number, json.loads(line))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            continue  # no row
-        if asked.matches_row(hit.filename):
-            yield hit
-
-
-def _hit(name: BundleName, number: int, columns: dict[str, Any]) -> Hit:
-    """Parse one index row.
-
-    Raises:
-        ValueError, KeyError, TypeError, AttributeError: it is not an index row.
-    """
-    raw = {key.lower(): value for key, value in columns.items()}
-    raw = raw.get("raw", raw)
-    told = {key.lower(): value for key, value in raw.items()}
-    block = (int(told["offset"]), int(told["length"])) if "offset" in told else None
-    return Hit(
-        index=name,
-        line=int(told.get("line", number)),
-        filename=str(told["filename"]),
-        size=int(told.get("size", -1)),
-        added=_instant(str(told.get("timeadded"))) or name.created,
-        hash=str(told.get("hash", "")),
-        of_raw="start" in told,
-        block=block,
-    )
-
-
-def _instant(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text).astimezone(UTC)
-    except ValueError:
-        pass
-    try:
-        return datetime.strptime(text, _GO_TIME).replace(tzinfo=UTC)
-    except ValueError:
-        return None
-
-
-def _finding(asked: Asked, storage: Storage, hit: Hit, search: Search) -> Finding | None:
+def _finding(
+    asked: Asked, storage: Storage, rows: RowReader, file: File, search: Search
+) -> Finding | None:
     """Describe the data row that an index row refers to; None if it is another file's."""
-    name = str(hit.data)
-    is_rejection = hit.data.datatype == REJECTED
+    is_rejection = file.datatype == REJECTED
+    of_go = file.filename.startswith("/")
     stored = Finding(
         state=State.STORED,
-        file=f"{hit.data.datatype}/{hit.filename}" if hit.block else hit.filename,
-        since=hit.added,
+        file=file.filename if of_go else f"{file.datatype}/{file.filename}",
+        since=file.added,
         why="its row is in a data bundle",
         next="the loader loads it",
-        evidence=_evidence(storage, hit),
+        evidence=_evidence(file),
     )
+    name = file.origin.data
     if not any(info.name == name for info in storage.list(name)):
         why = "an index tells of it, but the data bundle is not in the bucket"
         following = "find out who removed the object; without it only BigQuery may have the row"
         return replace(stored, state=State.MISSING, why=why, next=following)
     if not (is_rejection or search.show):
         return stored
-    row = row_of(storage, name, hit.filename, hit.block)
-    checked = row.checked(hit.size, hit.hash, rejected=is_rejection, of_raw=hit.of_raw)
-    evidence = {**stored.evidence, "checked": checked}
-    if not row.raw:
+    try:
+        row = rows.read(file)
+    except JostlerError as exc:
         following = "`jostler verify` tells what else differs"
         why = "an index tells of it, but its row could not be had"
+        evidence = {**stored.evidence, "checked": str(exc)}
         return replace(stored, state=State.MISSING, why=why, next=following, evidence=evidence)
+    evidence = {**stored.evidence, "checked": HASH_KNOWN if row.verified else HASH_UNKNOWN}
     found = replace(stored, evidence=evidence, row=row.raw if search.show else b"")
-    return _rejected(asked, hit, row, found) if is_rejection else found
+    return _rejected(asked, row, found) if is_rejection else found
 
 
-def _rejected(asked: Asked, hit: Hit, row: RawColumn, found: Finding) -> Finding | None:
+def _rejected(asked: Asked, row: Row, found: Finding) -> Finding | None:
     """Add the reason from a rejected1 row to a finding; None if it is another file's."""
-    told = row.members("Datatype", "Reason", "Detail", "Field")
+    told = _members(row.raw, "Datatype", "Reason", "Detail", "Field")
     if asked.datatype not in {"", told["Datatype"]}:
         return None
     following = "mend the service or the schema; the row's Content has the file's bytes"
-    if not hit.hash:
+    if not row.file.hash:
         following = "mend or remove the file: it stays in the spool, its bytes are not stored"
     return replace(
         found,
         state=State.REJECTED,
-        file=f"{told['Datatype']}/{hit.filename}",
+        file=f"{told['Datatype']}/{row.file.filename}",
         why=f"{told['Reason']}: {told['Detail']}",
         next=following,
         evidence=found.evidence
@@ -250,16 +166,24 @@ def _rejected(asked: Asked, hit: Hit, row: RawColumn, found: Finding) -> Finding
     )
 
 
-def _evidence(storage: Storage, hit: Hit) -> dict[str, Value]:
-    evidence: dict[str, Value] = {"object": f"{storage.url}/{hit.data}", "line": hit.line}
-    if hit.block:
-        evidence |= {"offset": hit.block[0], "length": hit.block[1]}
-    evidence |= {"index": f"{storage.url}/{hit.index}", "node": hit.data.node}
-    if hit.size >= 0:
-        evidence["size"] = hit.size
-    if hit.hash:
-        evidence["hash"] = hit.hash
-    return evidence | {"read": rfc3339(hit.added)}
+def _members(raw: bytes, *names: str) -> dict[str, str]:
+    """Return members of `raw` as text; a missing member is an empty text."""
+    try:
+        told = json.loads(raw)
+    except ValueError:
+        told = {}
+    return {name: str(told.get(name, "")) for name in names}
+
+
+def _evidence(file: File) -> dict[str, Value]:
+    evidence: dict[str, Value] = {"object": file.origin.url, "line": file.line}
+    if file.offset is not None and file.length is not None:
+        evidence |= {"offset": file.offset, "length": file.length}
+    index = f"{file.origin.bucket}/{file.origin.index}"
+    evidence |= {"index": index, "node": file.node, "size": file.size}
+    if file.hash:
+        evidence["hash"] = file.hash
+    return evidence | {"read": rfc3339(file.added)}
 
 
 def days_of(asked: Asked, files: Iterable[str], count: int, today: date) -> tuple[date, ...]:

@@ -31,6 +31,7 @@ class Query:
     Attributes:
         datatypes: their datatypes; none for all but rejected1.
         nodes: the nodes that stored them; none for all.
+        with_rejected: whether all datatypes are meant with rejected1, if none is named.
         start: files that end before this instant are left out.
         end: files that begin after this instant are left out.
         first_day: the first day whose folders are searched.
@@ -53,6 +54,7 @@ class Query:
 
     datatypes: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
+    with_rejected: bool = False
     start: datetime | None = None
     end: datetime | None = None
     first_day: date | None = None
@@ -111,6 +113,11 @@ class Query:
         return first, last
 
     @property
+    def takes_rejected(self) -> bool:
+        """Whether rejected1 is searched although it is not named."""
+        return self.with_rejected or bool(self.bundle)
+
+    @property
     def asks_files(self) -> bool:
         """Whether a condition other than time can tell files of one bundle apart."""
         return bool(self.work_id or self.filename or self.hash)
@@ -124,9 +131,9 @@ class Query:
 
     def wants(self, datatype: str, node: str) -> bool:
         """Return whether files of this datatype and node may be wanted."""
-        is_wanted = datatype in self.datatypes if self.datatypes else datatype != REJECTED
-        if self.bundle and not self.datatypes:
-            is_wanted = True
+        is_wanted = datatype in self.datatypes
+        if not self.datatypes:
+            is_wanted = datatype != REJECTED or self.takes_rejected
         return is_wanted and (not self.nodes or node in self.nodes)
 
     def comes_later(self, position: Position) -> bool:

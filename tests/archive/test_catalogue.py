@@ -184,6 +184,7 @@ def test_datatype_and_node_are_matched_exactly(
     assert names(catalogue, Query(nodes=("n1",))) == ["1", "3", "4"]
     assert names(catalogue, Query(nodes=("n1", "x-n1"))) == ["1", "2", "3", "4"]
     assert names(catalogue, Query(datatypes=("rejected1", "foo"))) == ["3", "5"]
+    assert names(catalogue, Query(with_rejected=True, nodes=("n1",))) == ["1", "3", "4", "5"]
     assert catalogue.nodes(Query(datatypes=("foo1",))) == ("n1", "x-n1")
     assert catalogue.nodes(Query(datatypes=("foo1",), nodes=("n1",))) == ("n1",)
 
