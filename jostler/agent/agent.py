@@ -51,7 +51,7 @@ from jostler.storage import Storage, open_storage
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from jostler.bundle import Record
+    from jostler.bundle import ReadBatch, Record
     from jostler.config import Config
     from jostler.schema import Fields, Flaw
     from jostler.watchdir import Arrivals
@@ -101,6 +101,7 @@ class Agent:
         self._questions = Questions(arrivals.wake)
         self._judges: dict[str, Callable[[bytes], Flaw | None]] = {}
         self._counts: dict[str, Callable[[Sequence[bytes]], int]] = {}
+        self._readers: dict[str, ReadBatch] = {}
         self._schemas: dict[str, str] = {}
         self._index_fields = index_fields(config)
         self._in_flight = InFlightBundles()
@@ -161,6 +162,7 @@ class Agent:
             judges=self._judges,
             index_fields=self._index_fields,
             counts=self._counts,
+            readers=self._readers,
             max_bytes=self.config.limits.max_bytes,
             read_tries=1 if self.config.mode is Mode.ONCE else READ_TRIES,
             once=self.config.mode is Mode.ONCE,
@@ -195,6 +197,7 @@ class Agent:
                 return True  # stopped before anything was taken
             self._judges.update(agreed.judges)
             self._counts.update(agreed.counts)
+            self._readers.update(agreed.readers)
             self._schemas.update(agreed.kept)
             self._say_started()
             self._recover()

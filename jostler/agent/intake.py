@@ -142,6 +142,7 @@ class Rules:
         index_fields: for each datatype with `-index-field`, what fills its index columns.
         counts: for each datatype, the function that returns how many documents are good, from the
             first one on; a datatype without one is judged by `judges`.
+        readers: for each datatype, the function that reads batches; `read_batch` if there is none.
         max_bytes: the maximum size of a bundle, and so of a row.
         read_tries: after how many failed reads a file counts as unreadable.
         once: whether there is only one scan (`-once`).
@@ -153,6 +154,7 @@ class Rules:
     read_tries: int
     once: bool = False
     counts: Mapping[str, Callable[[Sequence[bytes]], int]] = field(default_factory=dict)
+    readers: Mapping[str, ReadBatch] = field(default_factory=dict)
 
 
 class Left(NamedTuple):
@@ -192,7 +194,6 @@ class Intake:
     ) -> None:
         self._judging = judging
         self._network = Network()
-        self._read_batch: ReadBatch = read_batch
         self._rules = rules
         # One byte more than a bundle holds shows that a file is too big.
         self._most = rules.max_bytes + 1
@@ -278,7 +279,8 @@ class Intake:
         datatype, _, folder = below.partition("/")
         fields = self._rules.index_fields.get(datatype)
         descriptor, _ = self._directories.of(paths[0])
-        batch = self._read_batch(
+        read: ReadBatch = self._rules.readers.get(datatype, read_batch)
+        batch = read(
             descriptor,
             names_[: len(paths)],
             BatchRules(

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, TypeVar
 from jostler import build
 from jostler.agent.index_fields import IndexFields
 from jostler.agent.schema_sync import keep, sync
-from jostler.bundle import Archiver, Backoff, Stamp, Trouble
+from jostler.bundle import Archiver, Backoff, Stamp, Trouble, native_reader
 from jostler.config import Mode, Validate
 from jostler.errors import ConfigError, TransientError, stable_text
 from jostler.format.names import INDEX
@@ -26,7 +26,7 @@ from jostler.schema import Judge, object_judge
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from jostler.bundle import Journal, UploadStats
+    from jostler.bundle import Journal, ReadBatch, UploadStats
     from jostler.config import Config
     from jostler.schema import Fields, Flaw, Native
     from jostler.storage import Storage
@@ -130,12 +130,15 @@ class Agreed:
             good one.
         counts: by datatype, a function that returns how many documents are good, counted from the
             first one to the first bad one.  Datatypes that no table schema judges are missing.
+        readers: by datatype, a function that reads batches.  Datatypes that the native module does
+            not judge are missing.
         kept: by datatype, the digest under which the bucket keeps the schema that files are judged
             by; empty if it could not be stored.  Datatypes that no table schema judges are missing.
     """
 
     judges: Judges
     counts: Mapping[str, Callable[[Sequence[bytes]], int]]
+    readers: Mapping[str, ReadBatch]
     kept: Mapping[str, str]
 
 
@@ -204,12 +207,21 @@ def _agreed(
         for name, ours in tables.items()
     }
     if config.validate is Validate.JSON:
-        return Agreed(judges=dict.fromkeys(agreed, object_judge(native)), counts={}, kept={})
+        judge = native.judge(None)
+        return Agreed(
+            judges=dict.fromkeys(agreed, object_judge(native)),
+            counts={},
+            readers=dict.fromkeys(agreed, native_reader(judge)) if judge else {},
+            kept={},
+        )
     judges = {name: Judge(raw_fields(table), native) for name, table in agreed.items()}
     # The schemas are stored before any bundle names one, so a reader always finds them.
     return Agreed(
         judges={name: judge.flaw for name, judge in judges.items()},
         counts={name: judge.count_good for name, judge in judges.items()},
+        readers={
+            name: native_reader(judge.native) for name, judge in judges.items() if judge.native
+        },
         kept={
             name: keep(storage, config.place, name, table)
             for name, table in agreed.items()

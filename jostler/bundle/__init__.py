@@ -12,6 +12,7 @@ from jostler.bundle.in_flight import InFlight, InFlightBundles, Released, State
 from jostler.bundle.job import Halt, Stage, UploadJob
 from jostler.bundle.journal import SEALED, Journal
 from jostler.bundle.judging import NOTED_BYTES, Judging
+from jostler.bundle.native_batch import native_reader
 from jostler.bundle.open_bundles import OpenBundles, Put, Room, Stamp
 from jostler.bundle.record import Record
 from jostler.bundle.retry import Backoff, Retries
@@ -81,6 +82,7 @@ __all__ = [
     "Uploads",
     "content_hash",
     "has_hash",
+    "native_reader",
     "one_line",
     "read_batch",
     "read_file",

@@ -30,6 +30,7 @@ def well() -> Document:
         "agent": {
             "version": "0.1.0",
             "commit": "abc1234",
+            "native": "1.0.0",
             "node": "mlab1-lga0t",
             "experiment": "ndt",
             "bucket": BUCKET,

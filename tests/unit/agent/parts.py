@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from jostler.agent.ages import Ages
 from jostler.agent.intake import Intake, Rules
 from jostler.agent.left import LeftFiles
-from jostler.bundle import Confined, InFlightBundles, Judging
+from jostler.bundle import Confined, InFlightBundles, Judging, read_batch
 from jostler.schema import json_object_flaw
 from jostler.watchdir import How
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jostler.agent.intake import Verdict
+    from jostler.bundle import ReadBatch
     from jostler.schema import Flaw
 
 MAX_BYTES = 4 << 20
@@ -35,12 +36,19 @@ class Looking:
         missed_s: float = HOUR_S,
         once: bool = False,
         judge: Callable[[bytes], Flaw | None] = json_object_flaw,
+        reader: ReadBatch = read_batch,
     ) -> None:
         self.root = root
         self.in_flight = InFlightBundles()
         ages = Ages(settle_s, missed_s)
         self.left = LeftFiles(ages, root / "kept")
-        rules = Rules(judges={"foo1": judge}, max_bytes=MAX_BYTES, read_tries=3, once=once)
+        rules = Rules(
+            judges={"foo1": judge},
+            readers={"foo1": reader},
+            max_bytes=MAX_BYTES,
+            read_tries=3,
+            once=once,
+        )
         files = Confined(str(root))
         judging = Judging(root / "judging", files)
         self.intake = Intake(rules, files, self.in_flight, self.left, judging)

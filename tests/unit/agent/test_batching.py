@@ -4,28 +4,43 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostler.agent.batching import ALONE_MAX, BATCH_FILES, Batching, Run
 from jostler.agent.taking import Taken, Taking
 from jostler.agent.tally import Tally
-from jostler.bundle import Archiver, Confined, Limits, OpenBundles, SealReason, Stamp
+from jostler.bundle import (
+    Archiver,
+    Confined,
+    Limits,
+    OpenBundles,
+    SealReason,
+    Stamp,
+    native_reader,
+    read_batch,
+)
+from jostler.bundle.bundle import index_object
+from jostler.bundle.entry import Entries
 from jostler.config import BadFiles
 from jostler.format.compression import AUTO
-from jostler.schema import Field, Judge
+from jostler.schema import Field, Judge, Use
+from jostler.schema.native import find
 from jostler.watchdir import Arrival, How
 from tests.unit.agent.parts import DAY, Looking
 from tests.unit.bundle.parts import PLACE
 
 if TYPE_CHECKING:
-    from jostler.bundle import Bundle, InFlight
+    from jostler.bundle import Bundle, InFlight, ReadBatch
 
+NATIVE = find(Use.AUTO)
 JUDGE = Judge((Field(name="a", type="INTEGER"), Field(name="b", type="STRING")))
 GOOD = [b'{"a":%d}' % number for number in range(4)]
 CONTENTS = [
@@ -40,8 +55,8 @@ NAMES = ["a", "b", "c", "d", "e", "f", "g", "h", "..x", "sp ace", "k"]
 class Side:
     """An agent up to its open and sealed bundles, which takes files together or one by one."""
 
-    def __init__(self, root: Path, judge: Judge) -> None:
-        self.looking = Looking(root, judge=judge.flaw)
+    def __init__(self, root: Path, judge: Judge, reader: ReadBatch = read_batch) -> None:
+        self.looking = Looking(root, judge=judge.flaw, reader=reader)
         self.sealed: list[Bundle] = []
         self.open_bundles = OpenBundles(
             Stamp(
@@ -100,7 +115,7 @@ class Side:
                 bundle.reason,
                 bundle.row_bytes,
                 [(e.path, e.state, e.hash, e.facts) for e in bundle.attempt.entries],
-                b"" if bundle.rejections else bundle.data,
+                (b"", b"") if bundle.rejections else (bundle.data, index(bundle)),
             )
             for bundle in self.sealed
         ]
@@ -113,6 +128,13 @@ class Side:
             (left.finished, left.doubtful, left.overdue, left.waiting),
             (tally.taken, tally.file_bytes, tally.rejected, tally.vanished),
         ]
+
+
+def index(bundle: Bundle) -> bytes:
+    """Return the index object that a bundle has if all its files were read in 1970."""
+    attempt = bundle.attempt
+    entries = Entries(entry._replace(added_us=0) for entry in attempt.entries)
+    return index_object(bundle.header, replace(attempt, entries=entries))
 
 
 def arrivals(root: Path, files: list[tuple[str, bytes, How]]) -> list[Arrival]:
@@ -152,6 +174,25 @@ def test_batches_change_nothing_of_what_comes_of_the_files(
         assert together.told() == alone.told()
         for bundle in together.sealed:
             assert bundle.row_bytes <= 700 or bundle.rejections
+
+
+@pytest.mark.skipif(not NATIVE.module, reason=NATIVE.why_not)
+@settings(max_examples=50, deadline=None)
+@given(files)
+def test_the_native_module_changes_no_byte_of_any_object(
+    found: list[tuple[str, bytes, How]],
+) -> None:
+    """From the same spool and with the same clock; nor anything else."""
+    judge = Judge(JUDGE.fields, NATIVE)
+    assert judge.native
+    with TemporaryDirectory() as directory:
+        root = Path(directory)
+        met = arrivals(root, found)
+        with_it, without = Side(root, judge, native_reader(judge.native)), Side(root, JUDGE)
+        with_it.take(met, batches=True)
+        without.take(met, batches=False)
+
+        assert with_it.told() == without.told()
 
 
 def test_nearly_all_ordinary_files_are_taken_in_batches(tmp_path: Path) -> None:
