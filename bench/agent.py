@@ -1,260 +1,202 @@
-"""How fast the agent is and what it needs, beside two simple programs doing the same files.
+"""How fast the agent is and what it needs, beside simple programs and the Go agent.
 
-usage: python -m bench.agent [--quick] [--sizes 1,20,200]
+usage: python -m bench.agent [--quick] [--kinds 1KiB,104B,20KiB,200KiB,burst] [--runs N]
+                             [--buckets directory,http] [--go PATH] [--json FILE] [--curve]
 
-For each file size two ways: `backlog` (all files are there when the agent starts; -once) and
-`live` (another process renames files into the spool as fast as it can while the agent runs).
-Files are documents of NDT7's shape: a header, then samples of growing counters; about 5:1 in gzip.
+A row for each kind of file (bench/files.py) and program (bench/programs.py).  Programs run in turn,
+`--runs` times; each figure is the median.  The bucket is a directory in memory (tmpfs) and, over
+HTTP, a fake-gcs-server on this machine, which takes a part of its processors.
 
-In the same run, as a scale for this machine at this moment:
-
+  ours     this project's agent on a backlog, -once, from its start to its end
+  go       the Go agent on the same files, from its first scan to its last full bundle
   floor    read, BLAKE2b and unlink each file: what no archiver in Python can do without
   simple   a plain Python archiver: json.loads, wrap, gzip level 1, unlink; no fsync, no journal,
            no index, no schema, so it loses data when it is killed and loads fail on bad rows
+  burst    files that are renamed into new day directories while the agent runs; `wall` is the time
+           from the last file until the last one is archived, `missed` those that never were
 
-The bucket is a directory on the same disk, in memory (tmpfs) unless --dir says otherwise: ext4
-keeps inodes that were deleted within five seconds from being used again and looks for others one
-by one (recently_deleted in fs/ext4/ialloc.c), so a directory in which one program creates and
-another deletes a hundred thousand files measures that search.  Peak memory is the kernel's VmHWM.
+`--go PATH` is the binary of the Go agent's `cmd/jostler`; docs/performance.md says what it must
+understand.  `--dir` elsewhere than in memory measures that file system too: ext4 keeps inodes that
+were deleted within five seconds from being used again and looks for others one by one
+(recently_deleted in fs/ext4/ialloc.c).
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
-import hashlib
 import json
 import os
-import random
+import platform
 import resource
-import shutil
-import subprocess
-import sys
+import statistics
 import tempfile
-import time
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import asdict, fields
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-FULL = {1: 100_000, 20: 10_000, 200: 1_500}
-QUICK = {1: 10_000, 20: 1_000, 200: 150}
-COUNTERS = ("ElapsedTime", "RTT", "RTTVar", "MinRTT", "SndCwnd", "BytesAcked", "BytesReceived")
-SCHEMA = [
-    {"name": "UUID", "type": "STRING"},
-    {"name": "StartTime", "type": "TIMESTAMP"},
-    {"name": "Server", "type": "STRING"},
-    {"name": "Port", "type": "INTEGER"},
-    {"name": "Rate", "type": "FLOAT"},
-    {
-        "name": "Samples",
-        "type": "RECORD",
-        "mode": "REPEATED",
-        "fields": [{"name": name, "type": "INTEGER"} for name in COUNTERS],
-    },
-]
-DAY = "2026/01/02"
+from bench import programs
+from bench.files import KINDS, documents
+from bench.limits import limits
+from bench.programs import Bench, Run
+from tests.support.gcs import GcsServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from bench.files import Kind
+
+CURVE = (3_000, 10_000, 30_000, 100_000, 300_000)
+HEADINGS = "kind,bucket,program,files,files/s,MB/s,CPU s,MB/CPU s,RSS MB,bytes/file,wall s,missed"
+WIDTHS = (8, 10, 14, 8, 9, 7, 7, 9, 7, 11, 7, 7)
 
 
-@dataclass(frozen=True)
-class Result:
-    """What one run took."""
-
-    way: str
-    size_kib: int
-    files: int
-    total_bytes: int
-    wall_s: float
-    cpu_s: float
-    peak_rss: int
-
-    def line(self) -> str:
-        return (
-            f"{self.size_kib:>4} KiB  {self.way:8} {self.files:>7} files"
-            f" {self.files / self.wall_s:>9,.0f} files/s"
-            f" {self.total_bytes / self.wall_s / 1e6:>7.0f} MB/s"
-            f" {self.cpu_s:>6.1f} CPU s {self.peak_rss / 2**20:>6.0f} MiB"
-        )
+def medians(runs: list[Run]) -> Run:
+    """Return the median of each figure."""
+    values = {f.name: statistics.median(getattr(run, f.name) for run in runs) for f in fields(Run)}
+    return Run(**values)
 
 
-def header(rng: random.Random) -> dict[str, object]:
-    """Make what every document begins with; whoever writes it puts a UUID of its own in."""
-    return {
-        "UUID": "0" * 24,
-        "StartTime": f"2026-01-02T03:04:05.{rng.randrange(10**9):09d}Z",
-        "Server": f"10.0.{rng.randrange(256)}.{rng.randrange(256)}",
-    }
+def line(kind: str, bucket: str, program: str, run: Run) -> str:
+    """Write one row of the table."""
+    wall_s, cpu_s = max(run.wall_s, 1e-9), max(run.cpu_s, 1e-9)
+    burst = program.endswith("burst")
+    cells = (
+        *(kind, bucket, program, f"{run.files:,.0f}"),
+        "" if burst else f"{run.files / wall_s:,.0f}",
+        "" if burst else f"{run.file_bytes / wall_s / 1e6:,.0f}",
+        f"{run.cpu_s:.2f}",
+        f"{run.file_bytes / cpu_s / 1e6:,.1f}",
+        f"{run.rss / 1e6:,.0f}" if run.rss else "",
+        f"{run.stored / run.files:,.0f}" if run.stored and run.files else "",
+        *(f"{run.wall_s:.2f}", f"{run.missed:,.0f}" if burst else ""),
+    )
+    return "  ".join(cell.rjust(width) for cell, width in zip(cells, WIDTHS, strict=True))
 
 
-def documents(size_kib: int) -> list[bytes]:
-    """Make a few hundred different documents; each is written many times with its own UUID."""
-    rng = random.Random(1)
-    made = []
-    for _ in range(200):
-        value = header(rng)
-        value |= {"Port": rng.randrange(65536), "Rate": rng.random() * 1000}
-        samples: list[dict[str, int]] = []
-        counts = [rng.randrange(10**5) for _ in COUNTERS]
-        length = 160
-        while length < size_kib * 1024:
-            counts = [count + rng.randrange(3000) for count in counts]
-            samples.append(dict(zip(COUNTERS, counts, strict=True)))
-            length += len(json.dumps(samples[-1], separators=(",", ":"))) + 1
-        made.append(json.dumps({**value, "Samples": samples}, separators=(",", ":")).encode())
-    return made
+def heading() -> str:
+    return "  ".join(h.rjust(w) for h, w in zip(HEADINGS.split(","), WIDTHS, strict=True))
 
 
-def write(directory: Path, count: int, made: list[bytes], *, rename: bool) -> int:
-    """Write `count` files; return their bytes."""
-    total = 0
-    for number in range(count):
-        content = made[number % len(made)].replace(b"0" * 24, b"%024d" % number, 1)
-        path = f"{directory}/m{number:07d}.json"
-        target = f"{directory}/.m{number:07d}" if rename else path
-        with open(target, "wb") as file:  # noqa: PTH123 - a Path for each file takes longer
-            file.write(content)
-        if rename:
-            os.rename(target, path)  # noqa: PTH104 - as above
-        total += len(content)
-    return total
+class Report:
+    """Prints rows as they come, and writes them to the file of `--json`, if there is one."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._rows: list[dict[str, object]] = []
+
+    def add(self, kind: str, bucket: str, program: str, runs: list[Run]) -> Run:
+        run = medians(runs)
+        print(line(kind, bucket, program, run), flush=True)
+        row = {"kind": kind, "bucket": bucket, "program": program, "runs": len(runs)}
+        self._rows.append({**row, **asdict(run)})
+        if self._path:
+            machine = {"processors": os.cpu_count(), "kernel": platform.release(), "cpu": cpu()}
+            text = json.dumps({"machine": machine, "rows": self._rows}, indent=1)
+            Path(self._path).write_text(f"{text}\n", encoding="utf-8")
+        return run
 
 
-def spool(root: Path) -> Path:
-    """Make an empty spool; return the directory of the day."""
-    shutil.rmtree(root, ignore_errors=True)
-    day = root / "spool" / "exp" / "foo1" / DAY
-    day.mkdir(parents=True)
-    (root / "spool" / "datatypes").mkdir()
-    (root / "spool" / "datatypes" / "foo1.json").write_text(json.dumps(SCHEMA))
-    return day
+def cpu() -> str:
+    """Return the processor's name."""
+    for text in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if text.startswith("model name"):
+            return text.partition(":")[2].strip()
+    return platform.machine()
 
 
-def agent(root: Path, *flags: str) -> subprocess.Popen[bytes]:
-    """Start the agent on a spool."""
-    argv = ["-gcs-bucket", (root / "bucket").as_uri(), "-node-name", "bench", "-experiment", "exp"]
-    argv += ["-datatype", "foo1", "-local-data-dir", str(root / "spool"), "-log-format", "json"]
-    with (root / "log").open("wb") as log:
-        return subprocess.Popen([sys.executable, "-m", "jostler", *argv, *flags], stdout=log)
+def ways(kind: Kind, bucket: str, bench: Bench, *, with_go: bool) -> Iterator[tuple[str, Callable]]:
+    """Yield the programs to compare for a kind of files, by name."""
+    if kind.burst:
+        yield "ours burst", partial(programs.ours_burst, bench)
+        if with_go:
+            yield "go burst", partial(programs.go_burst, bench)
+        return
+    yield "ours", partial(programs.ours, bench)
+    if with_go:
+        yield "go", partial(programs.go, bench)
+    if bucket == "directory":
+        yield "floor", partial(programs.floor, bench)
+        yield "simple", partial(programs.simple, bench)
 
 
-def measured(process: subprocess.Popen[bytes]) -> tuple[float, int]:
-    """Wait for a child; return its CPU seconds and peak memory in bytes."""
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"the agent ended with status {process.returncode}")
-    return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+def compare(args: argparse.Namespace, kind: Kind, bucket: str, bench: Bench, out: Report) -> None:
+    """Run all programs in turn, and say how many times as fast as the others ours is."""
+    made, count = documents(kind), number(args, kind)
+    taken: dict[str, list[Run]] = {}
+    for _ in range(args.runs):
+        for name, way in ways(kind, bucket, bench, with_go=bool(args.go)):
+            taken.setdefault(name, []).append(way(kind, made, count))
+    found = {name: out.add(kind.name, bucket, name, runs) for name, runs in taken.items()}
+    if kind.burst or "ours" not in found:
+        return
+    ours = found["ours"].wall_s / found["ours"].files
+    others = [name for name in found if name != "ours"]
+    said = [f"{found[n].wall_s / found[n].files / ours:.2f} x {n}" for n in others]
+    if "go" in found:
+        bytes_ours = found["ours"].stored / found["ours"].files
+        bytes_go = found["go"].stored / found["go"].files
+        said.append(f"{bytes_ours / bytes_go:.2f} x the bytes of go")
+    if said:
+        print(f"{'':24}ours is {', '.join(said)}\n", flush=True)
 
 
-def backlog(root: Path, size_kib: int, count: int, made: list[bytes]) -> Result:
-    total = write(spool(root), count, made, rename=False)
-    started = time.perf_counter()
-    cpu_s, rss = measured(agent(root, "-once", "-missed-age", "0s"))
-    wall_s = time.perf_counter() - started
-    check(root, count)
-    return Result("backlog", size_kib, count, total, wall_s, cpu_s, rss)
+def number(args: argparse.Namespace, kind: Kind) -> int:
+    return max(1, int(kind.count * args.scale))
 
 
-def live(root: Path, size_kib: int, count: int, made: list[bytes]) -> Result:
-    day = spool(root)
-    process = agent(root, "-bundle-age-max", "2s", "-settle-age", "1s")
-    while b"agent.started" not in (root / "log").read_bytes():
-        time.sleep(0.01)
-    started = time.perf_counter()
-    writer = os.fork()
-    if not writer:
-        write(day, count, made, rename=True)
-        os._exit(0)
-    os.waitpid(writer, 0)
-    while stored(root) < count:  # asking the directory would hold up those who unlink in it
-        time.sleep(0.05)
-    wall_s = time.perf_counter() - started
-    process.terminate()
-    cpu_s, rss = measured(process)
-    check(root, count)
-    return Result("live", size_kib, count, count * len(made[0]), wall_s, cpu_s, rss)
+def curve(args: argparse.Namespace, bucket: str, bench: Bench, out: Report) -> None:
+    """Measure the agent against the number of files of 1 KiB: memory and speed should be flat."""
+    kind = KINDS[0]
+    made = documents(kind)
+    for count in CURVE:
+        wanted = max(1, int(count * args.scale))
+        runs = [programs.ours(bench, kind, made, wanted) for _ in range(args.runs)]
+        out.add(kind.name, bucket, "ours n", runs)
 
 
-def stored(root: Path) -> int:
-    """Return how many files the agent says it has stored and unlinked."""
-    lines = (root / "log").read_bytes().splitlines()
-    entries = [json.loads(line) for line in lines if b'"bundle.stored"' in line]
-    return sum(entry["files"] for entry in entries)
-
-
-def check(root: Path, count: int) -> None:
-    """Count the rows that arrived: a fast agent that loses files is none."""
-    rows = 0
-    for path in (root / "bucket" / "autoload/v1/exp/foo1").rglob("*.gz"):
-        with gzip.open(path) as file:
-            rows += file.read().count(b"\n")
-    if rows != count:
-        raise SystemExit(f"{count} files were written, {rows} rows arrived")
-
-
-def floor(root: Path, size_kib: int, count: int, made: list[bytes]) -> Result:
-    day = spool(root)
-    total = write(day, count, made, rename=False)
-    return alone("floor", size_kib, count, total, lambda: _floor(day))
-
-
-def _floor(day: Path) -> None:
-    for entry in os.scandir(day):
-        with open(entry.path, "rb") as file:  # noqa: PTH123 - as above
-            hashlib.blake2b(file.read(), digest_size=16).digest()
-        os.unlink(entry.path)  # noqa: PTH108 - as above
-
-
-def simple(root: Path, size_kib: int, count: int, made: list[bytes]) -> Result:
-    day = spool(root)
-    total = write(day, count, made, rename=False)
-    return alone("simple", size_kib, count, total, lambda: _simple(root, day))
-
-
-def _simple(root: Path, day: Path) -> None:
-    with gzip.open(root / "out.gz", "wb", compresslevel=1) as out:
-        for entry in os.scandir(day):
-            with open(entry.path, "rb") as file:  # noqa: PTH123 - as above
-                row = {"date": "2026-01-02", "raw": json.loads(file.read())}
-            out.write(json.dumps(row, separators=(",", ":")).encode() + b"\n")
-    for entry in os.scandir(day):
-        os.unlink(entry.path)  # noqa: PTH108 - as above
-
-
-def alone(way: str, size_kib: int, count: int, total: int, work) -> Result:  # noqa: ANN001
-    """Run a function in a child of its own and measure that."""
-    started = time.perf_counter()
-    child = os.fork()
-    if not child:
-        work()
-        os._exit(0)
-    _, _, used = os.wait4(child, 0)
-    wall_s = time.perf_counter() - started
-    cpu_s = used.ru_utime + used.ru_stime
-    return Result(way, size_kib, count, total, wall_s, cpu_s, used.ru_maxrss * 1024)
-
-
-def main() -> None:
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the files")
-    parser.add_argument("--sizes", default="1,20,200", help="sizes of files in KiB")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the files, one run")
+    parser.add_argument("--scale", type=float, default=1.0, help="so many times the files")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each program")
+    names = [kind.name.replace(" ", "") for kind in KINDS]
+    parser.add_argument("--kinds", default=",".join(names), help="kinds of files")
+    parser.add_argument("--buckets", default="directory,http", help="kinds of buckets")
+    parser.add_argument("--go", default="", metavar="PATH", help="the Go agent's binary")
+    parser.add_argument("--json", default="", metavar="FILE", help="write the figures there too")
+    parser.add_argument("--curve", action="store_true", help="also against the number of files")
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     parser.add_argument("--dir", default=memory, help="directory to work in (default: in memory)")
     args = parser.parse_args()
+    if args.quick:
+        args.scale, args.runs = args.scale / 10, 1
+    args.go = args.go and str(Path(args.go).resolve(strict=True))
+    return args
+
+
+def main() -> None:
+    args = arguments()
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 4096))
-    counts = QUICK if args.quick else FULL
-    with tempfile.TemporaryDirectory(dir=args.dir) as directory:
-        root = Path(directory) / "work"
-        for size_kib in (int(size) for size in args.sizes.split(",")):
-            made = documents(size_kib)
-            count = counts.get(size_kib, 1000)
-            results = [way(root, size_kib, count, made) for way in (floor, simple, backlog, live)]
-            by_way = {result.way: result for result in results}
-            for result in results:
-                print(result.line(), flush=True)
-            ours = by_way["backlog"]
-            print(
-                f"          backlog is {by_way['simple'].wall_s / ours.wall_s:.2f} x simple,"
-                f" {by_way['floor'].wall_s / ours.wall_s:.2f} x floor\n"
-            )
+    chosen = [kind for kind in KINDS if kind.name.replace(" ", "") in args.kinds.split(",")]
+    out = Report(args.json)
+    print(heading(), flush=True)
+    for bucket in args.buckets.split(","):
+        with ExitStack() as held:
+            root = Path(held.enter_context(tempfile.TemporaryDirectory(dir=args.dir))) / "work"
+            server = held.enter_context(GcsServer()) if bucket == "http" else None
+            if server:  # for the agents, and to count what they stored
+                os.environ["STORAGE_EMULATOR_HOST"] = server.url
+            bench = Bench(root, server, args.go)
+            for kind in chosen:
+                compare(args, kind, bucket, bench, out)
+                if bucket == "directory" and not kind.burst:
+                    alone = limits(bench, kind, documents(kind), number(args, kind))
+                    for name, way in alone.items():
+                        out.add(kind.name, "", name, [way() for _ in range(args.runs)])
+            if args.curve:
+                curve(args, bucket, bench, out)
 
 
 if __name__ == "__main__":

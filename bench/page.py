@@ -1,0 +1,211 @@
+"""Write the figures of a run into docs/performance.md, and draw them.
+
+usage: python -m bench.page FIGURES.json
+
+The table and the machine stand between two comments of that page; the drawings are
+docs/performance-speed.svg (how many times as fast as the others) and docs/performance-count.svg
+(speed and memory against the number of files, of `--curve`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "performance.md"
+BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
+WIDTH, HEIGHT = 720, 320
+LEFT, RIGHT, TOP, BOTTOM = 70, 20, 40, 50
+COLOURS = {"ours": "#1f6feb", "go": "#8b949e", "simple": "#bf8700", "floor": "#2da44e"}
+PARTS = ("read", "decode", "deflate fast", "deflate small", "unlink")
+N = "ours n"
+
+Row = dict[str, Any]
+
+
+def speed(row: Row) -> float:
+    """Return files a second."""
+    return float(row["files"]) / max(float(row["wall_s"]), 1e-9)
+
+
+def table(rows: list[Row]) -> str:
+    """Return the table of programs, in the order of the run."""
+    lines = [
+        "| files | bucket | program | files/s | MB/s | CPU s | peak MB | bytes stored per file |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        if row["program"] in {*PARTS, N}:
+            continue
+        burst = row["program"].endswith("burst")
+        rate = f"{row['wall_s']:.1f} s after the last; {row['missed']:,.0f} missed"
+        megabytes = row["file_bytes"] / max(row["wall_s"], 1e-9) / 1e6
+        stored = row["stored"] / row["files"] if row["files"] else 0
+        cells = (
+            *(f"{row['files']:,.0f} of {row['kind']}", row["bucket"], row["program"]),
+            *((rate, "") if burst else (f"{speed(row):,.0f}", f"{megabytes:,.0f}")),
+            f"{row['cpu_s']:.1f}",
+            f"{row['rss'] / 1e6:,.0f}" if row["rss"] else "",
+            f"{stored:,.0f}" if stored else "",
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def parts(rows: list[Row]) -> str:
+    """Return the table of what each part of the work takes alone, in MB/s."""
+    kinds = list(dict.fromkeys(row["kind"] for row in rows if row["program"] in PARTS))
+    if not kinds:
+        return ""
+    found = {(row["kind"], row["program"]): row for row in rows}
+    lines = [f"| MB/s alone | {' | '.join(PARTS)} |", "|---" * (len(PARTS) + 1) + "|"]
+    for kind in kinds:
+        rates = (found[kind, p]["file_bytes"] / found[kind, p]["wall_s"] / 1e6 for p in PARTS)
+        lines.append(f"| {kind} | {' | '.join(f'{rate:,.0f}' for rate in rates)} |")
+    return "\n".join(lines)
+
+
+def figures(found: Row) -> str:
+    """Return all that stands between the two comments."""
+    machine, rows = found["machine"], found["rows"]
+    runs = max((row["runs"] for row in rows), default=0)
+    said = f"{machine['cpu']}, {machine['processors']} processors, Linux {machine['kernel']}"
+    return "\n\n".join(
+        part for part in (f"{said}; median of {runs} runs.", table(rows), parts(rows)) if part
+    )
+
+
+def fill(page: str, text: str) -> str:
+    """Return the page with the text between the comments.
+
+    Raises:
+        ValueError: the page does not have them.
+    """
+    before, begun, rest = page.partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    if not begun or not ended:
+        raise ValueError(f"the page has no {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n\n{text}\n\n{END}{after}"
+
+
+# Drawings: plain SVG, so that nothing is to be installed for them
+
+
+def bars(rows: list[Row]) -> str:
+    """Draw MB/s of each program for each kind of file, grouped by kind."""
+    wanted = [row for row in rows if row["program"] in COLOURS]
+    groups = list(dict.fromkeys((row["kind"], row["bucket"]) for row in wanted))
+    top = max((speed(row) * row["file_bytes"] / row["files"] / 1e6 for row in wanted), default=1.0)
+    drawn = []
+    step = (WIDTH - LEFT - RIGHT) / max(len(groups), 1)
+    for at, group in enumerate(groups):
+        mine = [row for row in wanted if (row["kind"], row["bucket"]) == group]
+        width = step * 0.8 / len(mine)
+        for nth, row in enumerate(mine):
+            rate = speed(row) * row["file_bytes"] / row["files"] / 1e6
+            high = (HEIGHT - TOP - BOTTOM) * rate / top
+            x, y = LEFT + at * step + nth * width, HEIGHT - BOTTOM - high
+            drawn.append(
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{width * 0.9:.1f}" height="{high:.1f}"'
+                f' fill="{COLOURS[row["program"]]}"/>'
+            )
+            drawn.append(_text(x + width * 0.45, y - 3, f"{rate:,.0f}", size=9))
+        middle = LEFT + at * step + step * 0.4
+        drawn.append(_text(middle, HEIGHT - BOTTOM + 14, group[0]))
+        drawn.append(_text(middle, HEIGHT - BOTTOM + 27, group[1], size=9))
+    for nth, (name, colour) in enumerate(COLOURS.items()):
+        x = LEFT + nth * 90
+        drawn.append(f'<rect x="{x}" y="12" width="10" height="10" fill="{colour}"/>')
+        drawn.append(_text(x + 14, 21, name, anchor="start"))
+    return _svg("MB of files a second", drawn)
+
+
+def curve(rows: list[Row]) -> str:
+    """Draw speed and peak memory against the number of files, for each bucket."""
+    wanted = [row for row in rows if row["program"] == N]
+    drawn: list[str] = []
+    if wanted:
+        counts = [row["files"] for row in wanted]
+        low, high = math.log10(min(counts)), math.log10(max(counts))
+        for value, colour, dashed in (
+            (lambda row: speed(row) / 1000, COLOURS["ours"], ""),
+            (lambda row: row["rss"] / 1e6, COLOURS["simple"], "5 3"),
+        ):
+            drawn += _lines(wanted, value, (low, high), colour, dashed)
+        for count in dict.fromkeys(counts):
+            x = _across(math.log10(count), low, high)
+            drawn.append(_text(x, HEIGHT - BOTTOM + 14, f"{count:,.0f}"))
+    drawn.append(_text(WIDTH / 2, HEIGHT - 10, "files of 1 KiB in the backlog"))
+    return _svg("1,000 files a second (blue), peak memory in MB (dashed)", drawn)
+
+
+def _lines(  # noqa: ANN202 - a drawing's parts
+    rows: list[Row],
+    value,  # noqa: ANN001 - from a row to a number
+    across: tuple[float, float],
+    colour: str,
+    dashed: str,
+):
+    top = 130.0
+    drawn = []
+    for bucket in dict.fromkeys(row["bucket"] for row in rows):
+        points = [
+            (
+                _across(math.log10(row["files"]), *across),
+                HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * min(value(row), top) / top,
+                value(row),
+            )
+            for row in rows
+            if row["bucket"] == bucket
+        ]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)
+        drawn.append(
+            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"'
+            f' stroke-dasharray="{dashed}"/>'
+        )
+        drawn += [_text(x, y - 6, f"{number:,.0f}", size=9) for x, y, number in points]
+        x, y, _ = points[-1]
+        drawn.append(_text(x, y + 14, bucket, size=9, anchor="end"))
+    return drawn
+
+
+def _across(value: float, low: float, high: float) -> float:
+    share = (value - low) / (high - low) if high > low else 0.5
+    return LEFT + 20 + share * (WIDTH - LEFT - RIGHT - 40)
+
+
+def _text(x: float, y: float, text: str, *, size: int = 11, anchor: str = "middle") -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}"'
+        f' fill="#57606a">{escape(text)}</text>'
+    )
+
+
+def _svg(title: str, drawn: list[str]) -> str:
+    base = HEIGHT - BOTTOM
+    frame = f'<line x1="{LEFT}" y1="{base}" x2="{WIDTH - RIGHT}" y2="{base}" stroke="#d0d7de"/>'
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}"'
+        f' viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" role="img">'
+    )
+    said = _text(WIDTH - RIGHT, 21, title, anchor="end")
+    ground = f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>'
+    return "\n".join(
+        [head, f"<title>{escape(title)}</title>", ground, said, frame, *drawn, "</svg>\n"]
+    )
+
+
+def main() -> None:
+    found = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    PAGE.write_text(fill(PAGE.read_text(encoding="utf-8"), figures(found)), encoding="utf-8")
+    (DOCS / "performance-speed.svg").write_text(bars(found["rows"]), encoding="utf-8")
+    (DOCS / "performance-count.svg").write_text(curve(found["rows"]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
