@@ -352,6 +352,8 @@ class Agent:
             return "the agent is stopping"
         if self._loop.fails:
             return "uploads fail, and until they succeed no new file is read"
+        if self._loop.lags:
+            return "uploads are slower than files arrive, and until one ends no new file is read"
         if self._loop.no_room:
             held = f"{self._in_flight.held_bytes} of {self.config.memory_max} bytes"
             return f"memory is full ({held}), and until a bundle is stored no new file is read"

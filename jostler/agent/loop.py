@@ -98,6 +98,11 @@ class Loop:
         return self._delivery.fails(self._config.bucket)
 
     @property
+    def lags(self) -> bool:
+        """Whether uploads are so far behind that no file is read until one has ended."""
+        return self._open_bundles.uploads_lag
+
+    @property
     def looked_at_all(self) -> bool:
         """Whether everything that a scan found was examined."""
         return not (self._arrivals.scanning or self.todo)
@@ -125,7 +130,7 @@ class Loop:
         tick_s = IDLE_TICK_S if self._is_idle() else TICK_S
         waits_s = (tick_s, tick_s if aged_s is None else aged_s, self._delivery.next_s())
         wait_s = max(0.001, min(waits_s))
-        if self.todo or self.fails:
+        if self.todo or self.fails or self.lags:
             self._arrivals.pause(wait_s)
         else:
             self._arrivals.wait(wait_s)
@@ -147,8 +152,8 @@ class Loop:
         return busy
 
     def read(self) -> bool:
-        """Read some files unless uploads fail or memory is full; return whether any was read."""
-        if self.fails:
+        """Read some files unless uploads fail, lag behind or memory is full; return whether any."""
+        if self.fails or self.lags:
             self._arrivals.take(0)  # keep the kernel's queue short
             return False
         if not self.todo:

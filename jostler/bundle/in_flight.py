@@ -258,6 +258,7 @@ class InFlightBundles:
     Attributes:
         open_bytes: memory of open bundles.
         sealed_bytes: memory of bundles that are sealed and not yet stored.
+        sending_bytes: memory of those of them whose data object is not known to be stored.
         vanished: hashes of stored files that were gone when they were to be unlinked.
     """
 
@@ -268,8 +269,8 @@ class InFlightBundles:
         self.vanished: dict[int, bytes] = {}
         self.open_bytes = 0
         self._closed_bytes = 0
-        self._counted: dict[str, tuple[int, int]] = {}
-        self.sealed_bytes = 0
+        self._counted: dict[str, tuple[int, int, int]] = {}
+        self.sealed_bytes = self.sending_bytes = 0
 
     def __iter__(self) -> Iterator[InFlight]:
         return iter(self._bundles.values())
@@ -462,12 +463,16 @@ class InFlightBundles:
 
     def _recount(self, one: InFlight) -> None:
         """Count anew what a bundle that is not open holds."""
-        before, sealed_before = self._counted.pop(one.name, (0, 0))
+        before, sealed_before, sending_before = self._counted.pop(one.name, (0, 0, 0))
         held = one.held_bytes if one.name in self._bundles else 0
         sealed = held if one.on_its_way else 0
+        # A bundle that only waits for its index or the journal may do so for ever; its data is
+        # gone, and it must not keep others from being read.
+        sending = sealed if one.job and one.job.data is not None else 0
         self._closed_bytes += held - before
         self.sealed_bytes += sealed - sealed_before
-        self._counted[one.name] = held, sealed
+        self.sending_bytes += sending - sending_before
+        self._counted[one.name] = held, sealed, sending
 
     def remember_vanished(self, path: str, digest: bytes) -> None:
         """Remember a stored file whose path was gone: its directory may be moved back."""

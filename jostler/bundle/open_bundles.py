@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 log = Log("jostler.bundle")
 
+SENDING_SHARE = 4
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
@@ -112,6 +114,15 @@ class OpenBundles:
     def held_bytes(self) -> int:
         """Bytes of all bundles in flight."""
         return self._in_flight.held_bytes
+
+    @property
+    def uploads_lag(self) -> bool:
+        """Whether so much waits to be uploaded that reading more files would only fill memory.
+
+        A quarter of `memory_max` keeps all uploads busy.  The rest belongs to open bundles, of
+        which an agent with many datatypes and days has many.
+        """
+        return self._in_flight.sending_bytes > self._memory_max // SENDING_SHARE
 
     @property
     def node(self) -> str:

@@ -9,8 +9,9 @@ import pytest
 
 from jostler.agent.loop import BACKLOG
 from jostler.bundle import Journal
+from jostler.bundle.open_bundles import SENDING_SHARE
 from jostler.format.compression import FAST, SMALL
-from tests.unit.agent.world import World, content_of, number_in
+from tests.unit.agent.world import MEMORY_MAX, World, content_of, number_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,6 +75,7 @@ def test_while_the_bucket_fails_nothing_new_is_read(world: World) -> None:
 
 def test_at_the_end_all_that_waits_is_tried_at_once(world: World) -> None:
     """With a bucket that is back, and however long the waits had become."""
+    world.open_bundles._memory_max = 10**6  # for four sealed bundles
     for number in range(1, 5):
         write(world, number)
         world.loop.step()
@@ -182,3 +184,33 @@ def test_a_bundle_is_made_small_unless_many_files_wait_when_it_is_opened(
     world.loop.step()
     first = next(iter(world.in_flight))
     assert first.header.compression == compression
+
+
+def test_while_much_waits_to_be_uploaded_no_file_is_read(world: World) -> None:
+    """A bucket slower than the disk fills memory otherwise, up to -memory-max."""
+    write(world, 1)
+    world.loop.step()
+    world.loop.seal_all()
+    world.in_flight.sending_bytes += MEMORY_MAX // SENDING_SHARE
+    write(world, 2)
+    world.loop.step()
+    assert world.in_flight.files == 1
+
+    world.in_flight.sending_bytes -= MEMORY_MAX // SENDING_SHARE
+    world.run(2)
+    world.loop.seal_all()
+    world.run(2)
+
+    assert set(world.bucket.stored()) == {1, 2}
+    assert world.in_flight.sending_bytes == 0
+
+
+def test_a_bundle_that_waits_for_its_index_is_not_counted_as_waiting_for_its_upload(
+    world: World,
+) -> None:
+    """It may wait for ever, and others must not."""
+    world.bucket.faults[1] = "index1"
+    write(world, 1)
+    store(world)
+    assert world.in_flight.sealed_bytes > 0
+    assert world.in_flight.sending_bytes == 0
