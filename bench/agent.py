@@ -85,6 +85,12 @@ class Report:
     def __init__(self, path: str) -> None:
         self._path = path
         self._rows: list[dict[str, object]] = []
+        self._machine = {
+            "processors": os.cpu_count(),
+            "kernel": platform.release(),
+            "cpu": cpu(),
+            "load": os.getloadavg()[0],  # of others: nothing of the bench runs yet
+        }
 
     def add(self, kind: str, bucket: str, program: str, runs: list[Run]) -> Run:
         run = medians(runs)
@@ -92,8 +98,7 @@ class Report:
         row = {"kind": kind, "bucket": bucket, "program": program, "runs": len(runs)}
         self._rows.append({**row, **asdict(run)})
         if self._path:
-            machine = {"processors": os.cpu_count(), "kernel": platform.release(), "cpu": cpu()}
-            text = json.dumps({"machine": machine, "rows": self._rows}, indent=1)
+            text = json.dumps({"machine": self._machine, "rows": self._rows}, indent=1)
             Path(self._path).write_text(f"{text}\n", encoding="utf-8")
         return run
 

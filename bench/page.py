@@ -24,6 +24,11 @@ LEFT, RIGHT, TOP, BOTTOM = 70, 20, 40, 50
 COLOURS = {"ours": "#1f6feb", "go": "#8b949e", "simple": "#bf8700", "floor": "#2da44e"}
 PARTS = ("read", "decode", "deflate fast", "deflate small", "unlink")
 N = "ours n"
+QUIET_LOAD = 0.5
+BUSY = (
+    " **Other programs kept the machine busy**, so times are several times too long, and vary: only"
+    " CPU seconds, memory and bytes can be compared with another run."
+)
 
 Row = dict[str, Any]
 
@@ -74,10 +79,13 @@ def figures(found: Row) -> str:
     """Return all that stands between the two comments."""
     machine, rows = found["machine"], found["rows"]
     runs = max((row["runs"] for row in rows), default=0)
-    said = f"{machine['cpu']}, {machine['processors']} processors, Linux {machine['kernel']}"
-    return "\n\n".join(
-        part for part in (f"{said}; median of {runs} runs.", table(rows), parts(rows)) if part
+    said = (
+        f"{machine['cpu']}, {machine['processors']} processors, Linux {machine['kernel']};"
+        f" runs of each program: {runs}; load average before the first one: {machine['load']:.1f}."
     )
+    if machine["load"] > QUIET_LOAD:
+        said += BUSY
+    return "\n\n".join(part for part in (said, table(rows), parts(rows)) if part)
 
 
 def fill(page: str, text: str) -> str:

@@ -44,7 +44,7 @@ def row(program: str, kind: str = "1 KiB", bucket: str = "directory", **more: fl
 
 
 FOUND: dict[str, Any] = {
-    "machine": {"cpu": "a & b", "processors": 2, "kernel": "6.1"},
+    "machine": {"cpu": "a & b", "processors": 2, "kernel": "6.1", "load": 0.1},
     "rows": [
         row("ours"),
         row("go", wall_s=1.5),
@@ -85,3 +85,10 @@ def test_drawings_are_drawn_of_whatever_was_measured(rows: list[page.Row]) -> No
         for shape in tree.iter("{http://www.w3.org/2000/svg}rect"):
             assert 0 <= float(shape.get("y", 0)) <= page.HEIGHT
             assert float(shape.get("height", 0)) >= 0
+
+
+def test_figures_of_a_busy_machine_say_so() -> None:
+    """Nobody should take them for the program's speed."""
+    busy = {**FOUND, "machine": {**FOUND["machine"], "load": 9.0}}
+    assert "kept the machine busy" in page.figures(busy)
+    assert "kept the machine busy" not in page.figures(FOUND)
