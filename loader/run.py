@@ -35,6 +35,7 @@ from loader.errors import BucketError
 from loader.loading import Loading
 from loader.plan.due import UNKNOWN, Refusal, Status, TableDay, waves
 from loader.planner import Planner
+from loader.spark import failure
 from loader.spark.session import session
 from loader.spark.wave import StagingPaths, Verified, Wave
 from loader.staging import remove_stale
@@ -233,9 +234,11 @@ class Loader:
         try:
             outcome = self._partition_loader.load(found, ready, known, started)
         except Exception as exc:  # noqa: BLE001 - what nobody foresaw must not stop other days
-            self._console.event("day.crashed", "error", trace=traceback.format_exc())
+            why = f"a mistake in the loader, please report it: {type(exc).__name__}: {exc}"
+            facts = {"table": str(day.table.name), "day": str(day.date), "error": why}
+            self._console.event("day.crashed", "error", **facts, trace=traceback.format_exc())
             outcome = Future()
-            outcome.set_result(Outcome(day=day, status=Status.FAILED, why=repr(exc)))
+            outcome.set_result(Outcome(day=day, status=Status.FAILED, why=why))
         outcome.add_done_callback(self._told)
         return outcome
 
@@ -279,8 +282,10 @@ class Loader:
                 return []
             if len(days) > 1:
                 return [found for day in days for found in self._verified(spark, [day])]
-            told = " ".join(str(exc).split())
-            return [Verified(day=days[0], error=f"{type(exc).__name__}: {told[:2000]}")]
+            self._console.event(
+                "spark.failed", "error", table=days[0].key[0], day=str(days[0].date), trace=str(exc)
+            )
+            return [Verified(day=days[0], error=f"SparkError: {failure.cause(exc)}")]
         return wave.days
 
     def _job_of(self, day: TableDay) -> str:

@@ -18,7 +18,7 @@ from jostler.format.names import INDEX
 from jostler.schema import compare
 from loader.bucket import open_bucket
 from loader.errors import BucketError, WarehouseError
-from loader.spark import engine
+from loader.spark import engine, failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -104,7 +104,15 @@ class Reconciler:
     def compare(self, spark: SparkSession, wave: Wave) -> None:
         """Compare the days of a wave with BigQuery."""
         try:
-            told = engine.run(spark, wave, max_bad=1.0, patience_s=self._patience_s, rejects=False)
+            try:
+                told = engine.run(
+                    spark, wave, max_bad=1.0, patience_s=self._patience_s, rejects=False
+                )
+            except Exception as exc:  # noqa: BLE001 - Py4J's, Spark's and Python's have no common base
+                named = sorted({f"{found.day.table.name} {found.day.date}" for found in wave.days})
+                why = f"Spark could not verify {', '.join(named)}: {failure.cause(exc)}"
+                self.found.differences.append(why)
+                return
             self._note(wave, told)
             by_table: dict[str, list[Verified]] = defaultdict(list)
             for found in wave.days:

@@ -7,9 +7,11 @@ returned instead.
 from __future__ import annotations
 
 import os
+import re
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from google.api_core import exceptions as api
@@ -35,6 +37,7 @@ Json = dict[str, Any]
 TIMEOUT_S = 60.0
 POLL_S = (0.25, 8.0)
 POOL = 64
+_REQUEST_RE = re.compile(r"^(?:\d{3} )?[A-Z]+ \S+: ")
 _RESUMABLE_BYTES = 4 * 1024 * 1024
 
 
@@ -273,10 +276,9 @@ def _translated(what: str) -> Iterator[None]:
     try:
         yield
     except GoogleCloudError as exc:
-        told = " ".join(str(exc).split())[:1000]
         reason = str(exc.errors[0].get("reason", "")) if exc.errors else ""
         hint = "grant the roles of docs/loader.md" if isinstance(exc, api.Forbidden) else ""
-        raise WarehouseError(f"{what}: {told}", reason=reason, hint=hint) from exc
+        raise WarehouseError(f"{what}: {_said(exc)}", reason=reason, hint=hint) from exc
     except (
         api.RetryError,  # raised when --patience is over
         RequestException,
@@ -286,3 +288,14 @@ def _translated(what: str) -> Iterator[None]:
     ) as exc:
         told = cause(exc, "BigQuery")
         raise WarehouseError(f"{what}: {told}", hint="check network and DNS") from exc
+
+
+def _said(exc: GoogleCloudError) -> str:
+    """Return what BigQuery answered, without the request, as a sentence."""
+    first = exc.errors[0] if exc.errors and isinstance(exc.errors[0], dict) else {}
+    told = str(first.get("message") or _REQUEST_RE.sub("", str(exc.message)))
+    told = " ".join(told.split())[:1000]
+    if exc.code is None:
+        return told
+    verb = "fails" if exc.code >= HTTPStatus.INTERNAL_SERVER_ERROR else "refuses"
+    return f"BigQuery {verb} ({exc.code:d}): {told}" if told else f"BigQuery {verb} ({exc.code:d})"

@@ -164,8 +164,8 @@ class Console:
 
 
 def sentence(event: str, facts: Mapping[str, object]) -> str:
-    """Write an event as a sentence: what it concerns, what happened, why."""
-    facts = {key: value for key, value in facts.items() if value != ""}
+    """Write an event as a sentence: what it concerns, what happened, why; without a trace."""
+    facts = {key: value for key, value in facts.items() if value != "" and key != "trace"}
     about = [
         str(facts.pop(key)) for key in ("table", "what", "view", "object", "day") if key in facts
     ]

@@ -190,7 +190,7 @@ class _Values:
             view_project=self._text("view-project") or str(project),
             location=self._text("location"),
             naming=self._one("naming", _one_of(Naming)) or Naming.MLAB,
-            staging=staging.rstrip("/") or (f"{buckets[0]}/loader-staging" if buckets else ""),
+            staging=_staging(staging, buckets),
             meta_dataset=str(self._one("meta-dataset", _matching(_DATASET_RE, "a dataset name"))),
             max_bad_fraction=self._one("max-bad-fraction", _fraction) or 0.0,
             parallel_days=self._one("parallel-days", _count(1000)) or 1,
@@ -314,3 +314,12 @@ def _switch(text: str) -> bool:
     if text not in {"true", "false"}:
         raise ValueError(f"{text!r} is neither true nor false")
     return text == "true"
+
+
+def _staging(given: str, buckets: tuple[str, ...]) -> str:
+    """Return where staging is; a bucket gets a prefix, for cleaning staging lists all below it."""
+    staging = given.rstrip("/")
+    is_bucket = staging.startswith("gs://") and "/" not in staging.removeprefix("gs://")
+    if is_bucket or (not staging and buckets):
+        return f"{staging or buckets[0]}/loader-staging"
+    return staging

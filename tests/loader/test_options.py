@@ -67,6 +67,23 @@ def test_wrong_use(argv: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "staging"),
+    [
+        ("", "gs://bucket/loader-staging"),
+        ("gs://other", "gs://other/loader-staging"),
+        ("gs://other/", "gs://other/loader-staging"),
+        ("gs://other/x/", "gs://other/x"),
+        ("file:///d", "file:///d"),
+    ],
+)
+def test_staging_always_has_a_prefix_in_a_bucket(given: str, staging: str) -> None:
+    """Cleaning it lists everything below the prefix, which may be a whole archive."""
+    found = parse(["--bucket", "gs://bucket", "--project", "proj", "--staging", given], {}, TODAY)
+
+    assert found.staging == staging
+
+
+@pytest.mark.parametrize(
     ("option", "told"),
     [
         (

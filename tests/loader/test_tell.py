@@ -8,14 +8,18 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+import pytest
+from google.api_core import exceptions as api
+
+from loader.bigquery.warehouse import _translated
 from loader.cli import console as tell
 from loader.cli.console import Console, Progress, bar, sentence
+from loader.errors import WarehouseError
 from tests.loader.world import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
     from pyspark.sql import SparkSession
 
 
@@ -60,6 +64,7 @@ def test_an_event_says_what_it_is_about_what_happened_and_why() -> None:
         "p.raw_e.x1: datatype failed: no date"
     )
     assert sentence("staging.swept", {"objects": 7}) == "staging swept, objects 7"
+    assert sentence("day.crashed", {"day": "d", "error": "e", "trace": "T"}) == "d: day crashed: e"
 
 
 def test_events_are_sentences_on_a_terminal_and_objects_elsewhere() -> None:
@@ -127,3 +132,24 @@ def test_progress_goes_on_while_later_stages_run(
     after = screen.getvalue()[before:]
     assert "] 50%" not in after
     assert after.endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize(
+    ("exc", "told"),
+    [
+        (
+            api.BadRequest("POST http://h/q?x=1: no table", errors=[{"message": "no table"}]),
+            "query: BigQuery refuses (400): no table",
+        ),
+        (api.Forbidden("GET http://h/q: no\nway"), "query: BigQuery refuses (403): no way (grant"),
+        (api.ServiceUnavailable("POST http://h/q: "), "query: BigQuery fails (503)"),
+    ],
+)
+def test_what_bigquery_answers_is_told_without_the_request(
+    exc: api.GoogleAPICallError, told: str
+) -> None:
+    with pytest.raises(WarehouseError) as caught, _translated("query"):
+        raise exc
+
+    assert str(caught.value).startswith(told)
+    assert "http" not in str(caught.value)
