@@ -28,6 +28,8 @@ class Written:
     pretty: int = 0
     yesterday: int = 0
     size_bytes: int = 0
+    example: Measurement | None = None
+    """A good file of several lines: what is stored of it is on one."""
 
     @property
     def files(self) -> int:
@@ -39,6 +41,8 @@ class Written:
             self.bad[measurement.datatype, measurement.flaw] += 1
         else:
             self.good[measurement.datatype] += 1
+            if measurement.pretty and not self.example:
+                self.example = measurement
         self.pretty += measurement.pretty
         self.yesterday += measurement.day.isoformat() != today
         self.size_bytes += len(measurement.content)

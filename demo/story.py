@@ -20,6 +20,7 @@ from demo.measurements import DATATYPES, measurements
 from demo.processes import DemoError, start_bigquery, start_storage
 from demo.questions import EXAMPLES, Questions, text
 from demo.services import Written
+from jostler.format.row import one_line
 from loader.bigquery.ask import Answer
 from loader.cli.sql import as_table
 
@@ -72,6 +73,7 @@ class Story:
         self._show_ledger()
         self._show_answers()
         self._add_up()
+        self._read_back()
 
     def _start_servers(self) -> None:
         self._page.step("Servers on this machine: object storage and BigQuery")
@@ -230,6 +232,24 @@ class Story:
         if problems or sign != "=" or self._reasons() != self._written.bad:
             raise DemoError(f"what was written is not what arrived: {', '.join(problems)}")
         self._page.say("No file lost, none twice, each bad one with the reason it was made with.")
+
+    def _read_back(self) -> None:
+        """List the archive, fetch one file, and compare it with what was written."""
+        self._page.step("Out of the archive again, without BigQuery: jostler list, jostler fetch")
+        wanted = self._written.example
+        if not wanted:
+            raise DemoError("no file of several lines was written")
+        self._processes.set(XDG_CONFIG_HOME=str(self._home), XDG_CACHE_HOME=str(self._home))
+        where = ("-bucket", BUCKET, "-experiment", EXPERIMENT)
+        self._run("list", "jostler", "list", "-days", *where)
+        filename = f"{wanted.day:%Y/%m/%d}/{wanted.name}"
+        self._run("list", "jostler", "list", wanted.datatype, "-name", filename, *where)
+        fetched = self._home / "fetched"
+        datatype = ("-datatype", wanted.datatype)
+        self._run("fetch", "jostler", "fetch", filename, "-dir", str(fetched), *datatype, *where)
+        if (fetched / wanted.name).read_bytes() != one_line(wanted.content):
+            raise DemoError(f"{filename} is not what was written")
+        self._page.say("Byte for byte what was written, but for its line breaks: rows are lines.")
 
     def _reasons(self) -> Counter[tuple[str, str]]:
         return Counter({(row[0], row[1]): row[2] for row in self._questions.ask("rejected").rows})

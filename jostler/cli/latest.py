@@ -23,6 +23,8 @@ Exit status: 0 found; 1 there is none, or something could not be read; 2 wrong u
 
 flags:"""
 
+FLAGS = (LOOKBACK, FORMAT)
+
 
 def run(archive: Archive, words: list[str]) -> int:
     """Show the newest files.
@@ -48,4 +50,4 @@ def run(archive: Archive, words: list[str]) -> int:
     return DONE if found else FAILED
 
 
-main = Command(name="latest", about=ABOUT, flags=(LOOKBACK, FORMAT), most_words=2, run=run).main
+main = Command(name="latest", about=ABOUT, flags=FLAGS, most_words=2, run=run).main

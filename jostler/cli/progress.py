@@ -75,7 +75,7 @@ class Progress:
                 if self._is_terminal:
                     self._write(_WIPE + self.text())
                     self._is_shown = True
-                else:
+                elif self.files or self._tally.days:
                     self._write(self.text() + "\n")
 
     def text(self) -> str:

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jostler.cli import cat, fetch, latest, retrieve
+from jostler.cli import list as list_command
+from jostler.cli.archive_flags import COMMON, WHERE
 from jostler.cli.options import TABLE
 from jostler.cli.why_options import FLAGS as WHY_FLAGS
 from jostler.schema.flaw import Reason
@@ -26,6 +29,7 @@ ROOT = Path(__file__).parents[2]
 AGENT = ROOT / "docs/agent.md"
 FORMAT = ROOT / "docs/format.md"
 WHY = ROOT / "docs/why.md"
+ARCHIVE = ROOT / "docs/archive.md"
 README = ROOT / "README.md"
 PAGES = sorted([README, ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 
@@ -68,6 +72,23 @@ def environment(tmp_path: Path) -> dict[str, str]:
     """Return an environment with a home of its own, and the commands of this installation."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return {**os.environ, "PATH": path, "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+
+
+def test_every_flag_of_the_archives_commands_is_described() -> None:
+    """Where the archive is, with variables; and which files are meant, whichever command it is."""
+    text = ARCHIVE.read_text().split("\n## Flags\n")[1].split("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("| `-")]
+    described = {name: code(row[1]) for row in rows for name in code(row[0])}
+    for flag in WHERE:
+        for name in (flag.name, *flag.aliases):
+            assert described.pop(f"-{name}") == flag.variables
+    own = {
+        *(f"-{flag.name}" for flag in (*list_command.FLAGS, *latest.FLAGS, *cat.WHERE_FROM)),
+        *(f"-{flag.name}" for flag in (*fetch.FLAGS, *retrieve.FLAGS, *COMMON)),
+    }
+    commands = ARCHIVE.read_text().split("\n## Flags\n")[0]
+    assert set(described) <= own
+    assert [name for name in own - set(described) - {"-help"} if name not in commands] == []
 
 
 def test_every_flag_is_described() -> None:
