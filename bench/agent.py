@@ -1,7 +1,8 @@
 """How fast the agent is and what it needs, beside simple programs and the Go agent.
 
 usage: python -m bench.agent [--quick] [--kinds 1KiB,104B,20KiB,200KiB,burst] [--runs N]
-                             [--buckets directory,http] [--go PATH] [--json FILE] [--curve]
+                             [--buckets directory,http] [--go PATH] [--also=FLAGS] [--json FILE]
+                             [--curve]
 
 A row for each kind of file (bench/files.py) and program (bench/programs.py).  Programs run in turn,
 `--runs` times; each figure is the median.  The bucket is a directory in memory (tmpfs) and, over
@@ -14,6 +15,8 @@ HTTP, a fake-gcs-server on this machine, which takes a part of its processors.
            no index, no schema, so it loses data when it is killed and loads fail on bad rows
   burst    files that are renamed into new day directories while the agent runs; `wall` is the time
            from the last file until the last one is archived, `missed` those that never were
+
+  --also=FLAGS  this project's agent once more, with other flags: `--also="-compression small"`
 
 `--go PATH` is the binary of the Go agent's `cmd/jostler`; docs/performance.md says what it must
 understand.  `--dir` elsewhere than in memory measures that file system too: ext4 keeps inodes that
@@ -111,15 +114,19 @@ def cpu() -> str:
     return platform.machine()
 
 
-def ways(kind: Kind, bucket: str, bench: Bench, *, with_go: bool) -> Iterator[tuple[str, Callable]]:
+def ways(
+    args: argparse.Namespace, kind: Kind, bucket: str, bench: Bench
+) -> Iterator[tuple[str, Callable]]:
     """Yield the programs to compare for a kind of files, by name."""
     if kind.burst:
         yield "ours burst", partial(programs.ours_burst, bench)
-        if with_go:
+        if args.go:
             yield "go burst", partial(programs.go_burst, bench)
         return
     yield "ours", partial(programs.ours, bench)
-    if with_go:
+    for flags in args.also:
+        yield flags, partial(programs.ours, bench, flags=tuple(flags.split()))
+    if args.go:
         yield "go", partial(programs.go, bench)
     if bucket == "directory":
         yield "floor", partial(programs.floor, bench)
@@ -131,7 +138,7 @@ def compare(args: argparse.Namespace, kind: Kind, bucket: str, bench: Bench, out
     made, count = documents(kind), number(args, kind)
     taken: dict[str, list[Run]] = {}
     for _ in range(args.runs):
-        for name, way in ways(kind, bucket, bench, with_go=bool(args.go)):
+        for name, way in ways(args, kind, bucket, bench):
             taken.setdefault(name, []).append(way(kind, made, count))
     found = {name: out.add(kind.name, bucket, name, runs) for name, runs in taken.items()}
     if kind.burst or "ours" not in found:
@@ -170,6 +177,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--kinds", default=",".join(names), help="kinds of files")
     parser.add_argument("--buckets", default="directory,http", help="kinds of buckets")
     parser.add_argument("--go", default="", metavar="PATH", help="the Go agent's binary")
+    parser.add_argument(
+        "--also", action="append", default=[], metavar="FLAGS", help="ours with these flags, too"
+    )
     parser.add_argument("--json", default="", metavar="FILE", help="write the figures there too")
     parser.add_argument("--curve", action="store_true", help="also against the number of files")
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

@@ -172,10 +172,12 @@ class Measured:
         return self.end(expect=None)
 
 
-def ours(bench: Bench, kind: Kind, made: list[bytes], count: int) -> Run:
+def ours(
+    bench: Bench, kind: Kind, made: list[bytes], count: int, flags: tuple[str, ...] = ()
+) -> Run:
     """Archive a backlog with this project's agent, `-once`."""
     total = write(bench.spool(), made, count, rename=False)
-    agent = bench.ours("-once", "-missed-age", "0s")
+    agent = bench.ours("-once", "-missed-age", "0s", *flags)
     cpu_s = agent.end()
     wall_s = time.perf_counter() - agent.started_s
     check(kind, count, bench.rows())
@@ -206,21 +208,31 @@ def go(bench: Bench, kind: Kind, made: list[bytes], count: int) -> Run:
 def _worked(agent: Measured, objects: Callable[[], int]) -> float:
     """Wait until an agent neither stores nor works; return its CPU seconds at its last object.
 
-    It goes on scanning, so it counts as idle when it takes less than half of a processor.
+    It goes on scanning, so it counts as idle when it is seen working less than half of the time.
+    A thread that waits for a processor works, too: other programs may keep the machine busy.
     """
     seen, cpu_s, changed_s = 0, 0.0, time.perf_counter()
-    used: deque[float] = deque(maxlen=round(QUIET_S / LOOK_S))
+    worked: deque[bool] = deque(maxlen=round(QUIET_S / LOOK_S))
     while True:
         time.sleep(LOOK_S)
         if agent.process.poll() is not None:
             agent.end(expect=None)
             raise SystemExit(f"the agent ended: {agent.log.read_text(errors='replace')[-2000:]}")
-        used.append(cpu_of(agent.process.pid))
+        worked.append(_works(agent.process.pid))
         if (now := objects()) != seen:
-            seen, cpu_s, changed_s = now, used[-1], time.perf_counter()
-        idle = len(used) == used.maxlen and used[-1] - used[0] < QUIET_S / 2
+            seen, cpu_s, changed_s = now, cpu_of(agent.process.pid), time.perf_counter()
+        idle = len(worked) == worked.maxlen and sum(worked) < len(worked) / 2
         if idle and time.perf_counter() - changed_s > QUIET_S:
             return cpu_s
+
+
+def _works(pid: int) -> bool:
+    """Say whether a thread of a process runs, could run, or waits for a disk."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):  # it has ended
+            if (task / "stat").read_text().rpartition(")")[2].split()[0] in {"R", "D"}:
+                return True
+    return False
 
 
 def cpu_of(pid: int) -> float:
