@@ -21,10 +21,10 @@ from jostler.archive.catalogue import Query, Tally
 from jostler.cli.archive_flags import COMMON, WHERE, Kind
 from jostler.cli.config_file import parse_with_file
 from jostler.cli.flags import usage
+from jostler.cli.places import places
 from jostler.cli.progress import Progress
 from jostler.errors import JostlerError
 from jostler.format.bigquery_names import Naming
-from jostler.format.names import Place
 from jostler.storage import open_storage
 from jostler.words import counted, shown
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from jostler.archive.catalogue import Catalogue
     from jostler.cli.flags import Flag
+    from jostler.format.names import Place
     from jostler.storage import Storage
 
 DONE, FAILED, MISUSED = 0, 1, 2
@@ -233,21 +234,6 @@ class Archive:
             return Path(base) / "jostler"
         home = os.environ.get("HOME", "")
         return Path(home) / ".cache/jostler" if home else None
-
-
-def places(data_dir: str, organization: str, experiment: str) -> tuple[Place, ...]:
-    """Return the experiment's place in each bucket layout that these names allow.
-
-    Raises:
-        ValueError: one of the names is not allowed.
-    """
-    layouts = [(data_dir, organization)]
-    if organization and data_dir.endswith("/v1"):
-        layouts = [(f"{data_dir.removesuffix('v1')}v2", organization), (data_dir, "")]
-    return tuple(
-        Place(data_dir=data_dir, organization=organization, experiment=experiment)
-        for data_dir, organization in layouts
-    )
 
 
 def say(command: str, text: str) -> None:

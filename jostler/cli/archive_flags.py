@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-from jostler.cli.flags import Flag, boolean, duration, size, whole, words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from jostler.cli.flags import HELP, Flag, boolean, duration, one_of, size, whole, words
 
 LAST_MOMENT = timedelta(days=1) - timedelta(microseconds=1)
 
@@ -32,17 +28,6 @@ class Format(StrEnum):
     JSONL = "jsonl"
     CSV = "csv"
     URL = "url"
-
-
-def _one_of(kinds: type[StrEnum]) -> Callable[[str], StrEnum]:
-    def read(text: str) -> StrEnum:
-        try:
-            return kinds(text)
-        except ValueError:
-            choices = ", ".join(kinds)
-            raise ValueError(f"{text!r} is none of {choices}") from None
-
-    return read
 
 
 def instant(text: str) -> datetime:
@@ -93,7 +78,7 @@ WHERE = (
     ),
     Flag(
         name="catalogue",
-        read=_one_of(Kind),
+        read=one_of(Kind),
         default="bucket",
         help="what is searched: the bucket's index objects, or bigquery, its table index1",
     ),
@@ -153,7 +138,7 @@ NEWEST = Flag(
 )
 FORMAT = Flag(
     name="format",
-    read=_one_of(Format),
+    read=one_of(Format),
     default="table",
     help="table, json, jsonl, csv, or url: addresses for cat and fetch",
     variable=False,
@@ -172,12 +157,5 @@ COMMON = (
         " (default $XDG_CONFIG_HOME/jostler/archive.toml or ~/.config/jostler/archive.toml)",
         variable=False,
     ),
-    Flag(
-        name="help",
-        aliases=("h",),
-        read=boolean,
-        default="false",
-        help="show this and exit",
-        variable=False,
-    ),
+    HELP,
 )

@@ -18,6 +18,7 @@ from jostler.cli.commands import meant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from enum import StrEnum
 
 _UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _DURATION_RE = re.compile(r"(?:(?:\d+\.?\d*|\.\d+)(?:h|ms|m|s|us|µs|ns))+", re.ASCII)
@@ -111,6 +112,19 @@ def lines(text: str) -> list[str]:
 _LISTS = (words, lines)
 
 
+def one_of(kinds: type[StrEnum]) -> Callable[[str], StrEnum]:
+    """Return a function that reads one of the words of an enumeration."""
+
+    def read(text: str) -> StrEnum:
+        try:
+            return kinds(text)
+        except ValueError:
+            choices = ", ".join(kinds)
+            raise ValueError(f"{text!r} is none of {choices}") from None
+
+    return read
+
+
 def host_port(text: str) -> tuple[str, int]:
     """Read `HOST:PORT`, `:PORT` or `[ADDRESS]:PORT`; the host is empty when it is not given.
 
@@ -152,6 +166,17 @@ class Flag:
     def variables(self) -> list[str]:
         """The environment variables that may set it."""
         return [variable(name) for name in (self.name, *self.aliases) if self.variable]
+
+
+HELP = Flag(
+    name="help",
+    aliases=("h",),
+    read=boolean,
+    default="false",
+    help="show this and exit",
+    variable=False,  # other programs use the variables HELP and H for their own purposes
+)
+"""The flag `-help`, which the agent and each of the commands have."""
 
 
 def variable(name: str) -> str:

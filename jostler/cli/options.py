@@ -6,18 +6,24 @@ docs/agent.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jostler.cli.commands import listed
-from jostler.cli.flags import Flag, boolean, directory, duration, lines, size, usage, whole, words
+from jostler.cli.flags import (
+    HELP,
+    Flag,
+    boolean,
+    directory,
+    duration,
+    lines,
+    one_of,
+    size,
+    usage,
+    whole,
+    words,
+)
 from jostler.config import BadFiles, LogFormat, Validate
 from jostler.format.compression import compression_choice
 from jostler.schema import Use
 from jostler.watchdir import Watch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from enum import StrEnum
 
 ABOUT = f"""jostler moves JSON files from a spool directory to bundles in a bucket, exactly once.
 
@@ -35,17 +41,6 @@ Durations are written as 1h30m or 250ms, sizes as 20971520, 0x1400000, 20_971_52
 
 flags:
 """
-
-
-def _one_of(kinds: type[StrEnum]) -> Callable[[str], StrEnum]:
-    def read(text: str) -> StrEnum:
-        try:
-            return kinds(text)
-        except ValueError:
-            choices = ", ".join(kinds)
-            raise ValueError(f"{text!r} is none of {choices}") from None
-
-    return read
 
 
 TABLE = (
@@ -113,7 +108,7 @@ TABLE = (
     ),
     Flag(
         name="watch",
-        read=_one_of(Watch),
+        read=one_of(Watch),
         default="auto",
         help="where events of files come from: auto, inotify, watchdog, or scan for none",
     ),
@@ -157,19 +152,19 @@ TABLE = (
     ),
     Flag(
         name="bad-files",
-        read=_one_of(BadFiles),
+        read=one_of(BadFiles),
         default="upload",
         help="files that cannot be archived: upload as rejected1 and delete, keep, or delete",
     ),
     Flag(
         name="validate",
-        read=_one_of(Validate),
+        read=one_of(Validate),
         default="schema",
         help="schema: a BigQuery load would accept the file; json: it is one JSON object",
     ),
     Flag(
         name="native",
-        read=_one_of(Use),
+        read=one_of(Use),
         default="auto",
         help="jostler-native, which accepts good files fast: auto (if installed), off, or require",
     ),
@@ -245,7 +240,7 @@ TABLE = (
     Flag(name="verbose", read=boolean, default="false", help="log each file"),
     Flag(
         name="log-format",
-        read=_one_of(LogFormat),
+        read=one_of(LogFormat),
         default="auto",
         help="json, text, or auto: text on a terminal",
     ),
@@ -262,14 +257,7 @@ TABLE = (
         help="show version and commit and exit",
         variable=False,  # VERSION means something else in many images
     ),
-    Flag(
-        name="help",
-        aliases=("h",),
-        read=boolean,
-        default="false",
-        help="show this and exit",
-        variable=False,
-    ),
+    HELP,
 )
 
 

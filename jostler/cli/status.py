@@ -15,7 +15,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jostler.cli.agent_client import VARIABLE, AgentClient, AskError
-from jostler.cli.flags import Flag, boolean, parse, usage
+from jostler.cli.flags import HELP, Flag, boolean, parse, usage
 from jostler.cli.status_text import HEIGHT, WIDTH, details, screen
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ FLAGS = (
         help="only ask /healthz whether the agent's loop turns; prints nothing if it does",
         variable=False,
     ),
-    Flag(name="help", aliases=("h",), read=boolean, default="false", help="show this and exit"),
+    HELP,
 )
 
 

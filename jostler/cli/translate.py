@@ -9,7 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from jostler.cli.flags import Flag, boolean, parse, usage
+from jostler.cli.flags import HELP, parse, usage
 from jostler.format.translation import Translation
 from jostler.words import shown
 
@@ -29,16 +29,7 @@ shows job7.  Exit status: 0, or 2 with the reason if it cannot be done.
 
 flags:
 """
-FLAGS = (
-    Flag(
-        name="help",
-        aliases=("h",),
-        read=boolean,
-        default="false",
-        help="show this and exit",
-        variable=False,
-    ),
-)
+FLAGS = (HELP,)
 MISUSED = 2
 _WORDS = ("EXPRESSION", "PATH")
 

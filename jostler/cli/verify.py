@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostler.archive.verify import Report, verify
-from jostler.cli.flags import Flag, boolean, parse, usage
+from jostler.cli.flags import HELP, Flag, boolean, parse, usage
 from jostler.errors import JostlerError
 from jostler.storage import open_storage
 from jostler.words import shown
@@ -47,14 +47,7 @@ FLAGS = (
         help="no bundle, or no file below -originals, is no error",
         variable=False,
     ),
-    Flag(
-        name="help",
-        aliases=("h",),
-        read=boolean,
-        default="false",
-        help="show this and exit",
-        variable=False,
-    ),
+    HELP,
 )
 
 

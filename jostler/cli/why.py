@@ -22,9 +22,9 @@ from jostler.archive import lookup as archive
 from jostler.bundle import state_dir
 from jostler.cli.agent_client import AgentAnswer, AgentClient, AskError
 from jostler.cli.flags import parse, usage
+from jostler.cli.places import places
 from jostler.cli.why_options import ABOUT, FLAGS
 from jostler.errors import JostlerError
-from jostler.format.names import Place
 from jostler.storage import open_storage
 from jostler.why import asked as question
 from jostler.why.finding import Answer, Finding, Looked, State, as_json, as_text
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import date
 
+    from jostler.format.names import Place
     from jostler.why.asked import Asked
 
 MISUSED = 2
@@ -211,20 +212,7 @@ def _bucket(values: Mapping[str, Any]) -> str:
 
 
 def _places(data_dir: str, organization: str, experiment: str) -> tuple[Place, ...]:
-    """Return the experiment's place in each bucket layout that these names allow.
-
-    Raises:
-        ValueError: one of the names is not allowed.
-    """
-    if not experiment:
-        return ()
-    layouts = [(data_dir, organization)]
-    if organization and data_dir.endswith("/v1"):
-        layouts = [(f"{data_dir.removesuffix('v1')}v2", organization), (data_dir, "")]
-    return tuple(
-        Place(data_dir=data_dir, organization=organization, experiment=experiment)
-        for data_dir, organization in layouts
-    )
+    return places(data_dir, organization, experiment) if experiment else ()
 
 
 def _unasked(archived: Archived, days: Sequence[date]) -> str:

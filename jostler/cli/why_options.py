@@ -6,7 +6,7 @@ the agent's container the file's name is the only argument needed.
 
 from __future__ import annotations
 
-from jostler.cli.flags import Flag, boolean, whole
+from jostler.cli.flags import HELP, Flag, boolean, whole
 from jostler.cli.options import TABLE
 
 ABOUT = """usage: jostler why PATH-OR-NAME [flags]
@@ -74,6 +74,6 @@ FLAGS = (
         variable=False,
     ),
     Flag(name="json", read=boolean, default="false", help="write JSON", variable=False),
-    Flag(name="help", aliases=("h",), read=boolean, default="false", help="show this and exit"),
+    HELP,
     *(flag for flag in TABLE if flag.name in _OF_THE_AGENT),
 )

@@ -5,61 +5,35 @@ from __future__ import annotations
 import fnmatch
 import os
 from dataclasses import replace
-from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from jostler.archive.address import parse
-from jostler.archive.catalogue import File, Origin, Query
+from jostler.archive.catalogue import File, Query
 from jostler.archive.saving import Directory, Saved, SaveError
 from jostler.archive.template import Template
+from tests.support.archive import DATA, FILE, ORIGIN
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-DATA = "autoload/v1/exp/foo1/2026/01/02/20260102T030405.000001Z-foo1-n1-exp-data.jsonl.gz"
-ORIGIN = Origin(
-    bucket="gs://b",
-    data=DATA,
-    index=DATA.replace("/foo1/", "/index1/").replace("-data.", "-index1."),
-    datatype="foo1",
-    node="n1",
-    day=date(2026, 1, 2),
-)
-WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-FILE = File(
-    filename="2026/01/02/a.json",
-    size=1,
-    added=WHEN,
-    line=1,
-    hash="5f" * 16,
-    hash_of_raw=True,
-    offset=None,
-    length=None,
-    start=None,
-    end=None,
-    work_id=None,
-    origin=ORIGIN,
-)
+
+WHEN = FILE.added
 
 
 def named(filename: str) -> File:
-    return File(**{**{n: getattr(FILE, n) for n in FILE.__struct_fields__}, "filename": filename})
+    return structs.replace(FILE, filename=filename)
 
 
 @given(st.text(min_size=1), st.sampled_from(["gs://b", "file:///tmp/autoload/v1/x y"]))
 def test_the_address_of_a_file_names_it(filename: str, bucket: str) -> None:
     """Whatever its name is made of, the address is one line and is read back."""
     file = named(filename.encode(errors="replace").decode())
-    moved = File(
-        **{
-            **{n: getattr(file, n) for n in file.__struct_fields__},
-            "origin": replace(ORIGIN, bucket=bucket),
-        }
-    )
+    moved = structs.replace(file, origin=replace(ORIGIN, bucket=bucket))
     assert len(moved.address.splitlines()) == 1
     found = parse(moved.address, [bucket])
     assert (found.bucket, str(found.bundle), found.filename) == (bucket, DATA, file.filename)

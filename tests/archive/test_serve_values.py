@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import base64
 import json
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import replace
+from datetime import date, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
-from jostler.archive.catalogue import File, Origin, Position, Query
+from jostler.archive.catalogue import File, Position, Query
 from jostler.archive.serve import times
 from jostler.archive.serve.contents import download
 from jostler.archive.serve.pages.file import pretty
 from jostler.archive.serve.pages.layout import shade
 from jostler.archive.serve.pages.search import readings
 from jostler.archive.serve.tokens import BundleId, FileId, cursor, parse_cursor
+from tests.support.archive import FILE, ORIGIN
 
 TEXT = st.text(max_size=60)
 DAYS = st.dates(date(2000, 1, 1), date(2099, 12, 31))
@@ -65,24 +68,8 @@ def test_other_numbers_are_refused(text: str) -> None:
 
 
 def a_file(name: str, datatype: str) -> File:
-    origin = Origin(
-        bucket="gs://b", data="d", index="i", datatype=datatype, node="n", day=date(2026, 1, 2)
-    )
-    when = datetime(2026, 1, 2, tzinfo=UTC)
-    return File(
-        filename=f"2026/01/02/{name}",
-        size=1,
-        added=when,
-        line=1,
-        hash="",
-        hash_of_raw=True,
-        offset=None,
-        length=None,
-        start=None,
-        end=None,
-        work_id=None,
-        origin=origin,
-    )
+    origin = replace(ORIGIN, datatype=datatype)
+    return structs.replace(FILE, filename=f"2026/01/02/{name}", origin=origin)
 
 
 @pytest.mark.parametrize(

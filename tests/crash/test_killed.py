@@ -82,15 +82,11 @@ def test_a_file_changed_between_crash_and_restart_is_archived_in_both_states(
         assert {row["raw"]["UUID"][:4] for row in rows(bucket, "foo1")} >= {"u-0-", "u-2-"}
 
 
-@pytest.mark.slow
-def test_random_kills_under_load_lose_nothing(tmp_path: Path) -> None:
-    """An agent that is killed at random while files come, ten times, leaves no gap."""
-    spool = Spool(tmp_path / "spool")
-    bucket = url_of(tmp_path / "bucket")
-    rng = random.Random(20260102)
+def kill_under_load(spool: Spool, bucket: str, rng: random.Random, *, times: int) -> int:
+    """Kill an agent at random while files come, so many times; return how many files came."""
     flags = ("-bundle-size-max", "3KB", "-bundle-age-max", "50ms", "-settle-age", "50ms")
     written = 0
-    for _ in range(10):
+    for _ in range(times):
         with RunningAgent(*arguments(spool, bucket, *flags)) as agent:
             agent.wait_for("agent.started")
             until = time.monotonic() + rng.random() * 0.4
@@ -98,6 +94,15 @@ def test_random_kills_under_load_lose_nothing(tmp_path: Path) -> None:
                 spool.write_many(3, first=written)
                 written += 3
             agent.kill()
+    return written
+
+
+@pytest.mark.slow
+def test_random_kills_under_load_lose_nothing(tmp_path: Path) -> None:
+    """An agent that is killed at random while files come, ten times, leaves no gap."""
+    spool = Spool(tmp_path / "spool")
+    bucket = url_of(tmp_path / "bucket")
+    written = kill_under_load(spool, bucket, random.Random(20260102), times=10)
 
     assert once(spool, bucket).returncode == 0
     assert written > 30
@@ -112,17 +117,7 @@ def test_random_kills_against_a_real_gcs_server_lose_nothing(
     gcs.create_bucket("killed")
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", gcs.url)
     spool = Spool(tmp_path / "spool")
-    rng = random.Random(42)
-    flags = ("-bundle-size-max", "3KB", "-bundle-age-max", "50ms", "-settle-age", "50ms")
-    written = 0
-    for _ in range(6):
-        with RunningAgent(*arguments(spool, "killed", *flags)) as agent:
-            agent.wait_for("agent.started")
-            until = time.monotonic() + rng.random() * 0.4
-            while time.monotonic() < until:
-                spool.write_many(3, first=written)
-                written += 3
-            agent.kill()
+    kill_under_load(spool, "killed", random.Random(42), times=6)
 
     assert once(spool, "killed").returncode == 0
     assert_all_archived(spool, "killed")

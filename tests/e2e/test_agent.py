@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from jostler.storage import open_storage
 from tests.support.agent import RunningAgent, arguments, once, run
 from tests.support.bucket import assert_all_archived, problems, reasons, rows, url_of
+from tests.support.disk import fill, small_disk
 from tests.support.spool import DAY, Spool, document
 
 if TYPE_CHECKING:
@@ -387,32 +387,18 @@ def _run_unprivileged(argv: list[str]) -> subprocess.CompletedProcess[str]:
 @needs_root
 def test_a_full_disk_drains(tmp_path: Path) -> None:
     """The journal's reserve lets a spool that filled its disk be uploaded and emptied."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    tmpfs = ["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", str(disk)]
-    if subprocess.run(tmpfs, capture_output=True, check=False).returncode:
-        pytest.skip("this sandbox may not mount")
-    try:
+    with small_disk(tmp_path / "disk", 40) as disk:
         spool = Spool(disk / "spool")
         bucket = url_of(tmp_path / "bucket")
         with RunningAgent(*arguments(spool, bucket, *QUICK)) as agent:
             agent.wait_for("agent.started")
             os.kill(agent.pid, signal.SIGSTOP)
             spool.write_many(20)
-            _fill(disk / "fill")
+            fill(disk / "fill")
             os.kill(agent.pid, signal.SIGCONT)
             wait_until_empty(spool, agent)
             assert agent.stop() == 0
         assert len(rows(bucket, "foo1")) == 20
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=False)
-
-
-def _fill(path: Path) -> None:
-    """Write until there is no byte left on the disk."""
-    with path.open("wb", buffering=0) as file, suppress(OSError):
-        while True:
-            file.write(b"x" * 4096)
 
 
 def test_a_second_agent_on_the_same_spool_waits(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from jostler.bundle import Journal
 from tests.support.agent import RunningAgent, arguments, once
 from tests.support.bucket import assert_all_archived, rows, url_of
+from tests.support.disk import fill, small_disk
 from tests.support.spool import DAY, Spool, document
 from tests.unit.bundle.parts import header, record_of
 
@@ -119,19 +118,12 @@ def test_a_record_for_another_bucket_is_kept_and_not_obeyed(tmp_path: Path) -> N
 
 def test_an_agent_that_first_starts_on_a_full_disk_empties_it(tmp_path: Path) -> None:
     """It has neither directory nor reserve, and whoever fills the disk goes on with it."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)]
-    if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("cannot mount")
-    try:
+    with small_disk(tmp_path / "disk", 3) as disk:
         spool = Spool(disk / "spool")
         bucket = url_of(tmp_path / "bucket")
         spool.originals = tmp_path / "originals"
         spool.write_many(100, size=5000)
-        with (disk / "ballast").open("ab", buffering=0) as ballast, suppress(OSError):
-            while ballast.write(b"x" * 4096):
-                pass
+        fill(disk / "ballast")
 
         done = once(spool, bucket, "-bundle-size-max", "100000")
 
@@ -139,5 +131,3 @@ def test_an_agent_that_first_starts_on_a_full_disk_empties_it(tmp_path: Path) ->
         assert spool.left() == []
         assert_all_archived(spool, bucket)
         assert "journal.full" in done.stdout
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)

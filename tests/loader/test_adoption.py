@@ -34,6 +34,15 @@ def loaded(world: World) -> World:
     return world
 
 
+def interrupt(world: World) -> None:
+    """End a run after its load job, before the ledger has the row."""
+    world.put_schema()
+    world.put_bundle([row(1)])
+    world.fault("job_error", job="-loads-", reason="backendError", times=1000)
+    assert load(world).code == 1
+    world.bigquery.clear()
+
+
 @pytest.mark.parametrize("how", ["--force", "--meta-dataset=other", "ledger rows are lost"])
 def test_a_table_that_lost_rows_is_loaded_anew(loaded: World, how: str) -> None:
     """The job of the first load has the same fingerprint; its rows are not all there any more."""
@@ -51,11 +60,7 @@ def test_a_table_that_lost_rows_is_loaded_anew(loaded: World, how: str) -> None:
 
 def test_force_makes_a_new_job_although_an_interrupted_run_left_one(world: World) -> None:
     """Rows are there and the ledger knows nothing; forced means loaded by this run."""
-    world.put_schema()
-    world.put_bundle([row(1)])
-    world.fault("job_error", job="-loads-", reason="backendError", times=1000)
-    assert load(world).code == 1
-    world.bigquery.clear()
+    interrupt(world)
 
     assert load(world, "--force").code == 0
 
@@ -63,11 +68,7 @@ def test_force_makes_a_new_job_although_an_interrupted_run_left_one(world: World
 
 
 def test_a_job_of_an_interrupted_run_whose_rows_are_there_is_adopted(world: World) -> None:
-    world.put_schema()
-    world.put_bundle([row(1)])
-    world.fault("job_error", job="-loads-", reason="backendError", times=1000)
-    assert load(world).code == 1
-    world.bigquery.clear()
+    interrupt(world)
 
     assert load(world).code == 0
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import io
-import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from google.cloud import bigquery
 
 from jostler.format.names import Place
 from loader.bigquery import attempts
@@ -58,16 +56,7 @@ def test_a_plan_can_be_asked_for_with_an_older_ledger(world: World) -> None:
     world.put_schema()
     world.put_bundle([row(1)])
     assert load(world).code == 0
-    (told,) = world.ledger()
-    table = world.client.get_table("jostler.loads")
-    columns = [column for column in table.schema if column.name != "Objects"]
-    world.client.delete_table(table)
-    older = bigquery.Table(table.reference, columns)
-    older.time_partitioning = table.time_partitioning
-    world.client.create_table(older)
-    line = json.loads(json.dumps({**told, "Objects": None}, default=str))
-    line = {name: value for name, value in line.items() if value is not None}
-    world.client.load_table_from_json([line], older).result()
+    world.age_ledger()
     world.put_bundle([row(2)])
 
     ran = load(world, "--dry-run")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from google.cloud import bigquery
 from isal import isal_zlib
 
+from jostler.archive.catalogue import File, Origin
 from jostler.format.names import BundleName, Day, Kind, Place
 from jostler.storage import open_storage
 
@@ -31,6 +32,31 @@ _RAW_TYPES = {
     **dict.fromkeys(("Size", "Line", "Offset", "Length"), "INTEGER"),
     **dict.fromkeys(("TimeAdded", "Start", "End"), "TIMESTAMP"),
 }
+
+DATA = "autoload/v1/exp/foo1/2026/01/02/20260102T030405.000001Z-foo1-n1-exp-data.jsonl.gz"
+ORIGIN = Origin(
+    bucket="gs://b",
+    data=DATA,
+    index=DATA.replace("/foo1/", "/index1/").replace("-data.", "-index1."),
+    datatype="foo1",
+    node="n1",
+    day=date(2026, 1, 2),
+)
+FILE = File(
+    filename="2026/01/02/a.json",
+    size=1,
+    added=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+    line=1,
+    hash="5f" * 16,
+    hash_of_raw=True,
+    offset=None,
+    length=None,
+    start=None,
+    end=None,
+    work_id=None,
+    origin=ORIGIN,
+)
+"""A file of an archive; tests replace what they are about."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from jostler.storage import open_storage
 from tests.support.agent import arguments, environment
+from tests.support.disk import mounted
 from tests.support.gcs import GcsServer
 from tests.support.proxy import Fault, FaultyServer
 from tests.support.spool import DATATYPE, Spool
@@ -60,7 +61,7 @@ class Victim:
     def __post_init__(self) -> None:
         self.disk = self.home / "disk"
         self.disk.mkdir(parents=True)
-        self.mounted = self.full_disks and self._mount()
+        self.mounted = self.full_disks and mounted(self.disk, DISK_MB)
         self.spool = Spool(self.disk / "spool")
         aside = self.disk / "aside"
         aside.mkdir()
@@ -70,10 +71,6 @@ class Victim:
         self._thread = threading.Thread(target=self._run, name=f"killer-{self.number}")
         self._process: subprocess.Popen[bytes] | None = None
         self._log: TextIO = (self.home / "agent.log").open("a")
-
-    def _mount(self) -> bool:
-        command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "tmpfs", str(self.disk)]
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
     def start(self) -> None:
         self.producer.start()

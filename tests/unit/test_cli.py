@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from jostler.bundle import SEALED
 from jostler.cli import command_line as cli
-from jostler.cli import flags
+from jostler.cli import flags, status, verify, why_options
+from jostler.cli.archive_flags import COMMON
 from jostler.cli.main import main
 from jostler.config import BadFiles, Config, Mode
 from jostler.errors import ConfigError
@@ -249,6 +250,12 @@ def test_a_directory_has_one_spelling(tmp_path: Path, given: str, meant: str) ->
 def test_version_and_help_are_not_set_by_the_environment() -> None:
     """VERSION=1.2 stands in many images and means something else."""
     configure(GOOD, {"VERSION": "1.2", "HELP": "yes"})
+
+
+@pytest.mark.parametrize("table", [status.FLAGS, why_options.FLAGS, verify.FLAGS, COMMON])
+def test_no_command_takes_the_variable_help_for_its_flag(table: tuple[flags.Flag, ...]) -> None:
+    """HELP=1 in the environment of a container must not end `jostler status -health` well."""
+    assert flags.parse(table, [], {"HELP": "1", "H": "1"}).values["help"] is False
 
 
 def test_help_names_every_flag_and_its_default() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from jostler.bundle import Journal
+from tests.support.disk import fill, small_disk
 from tests.unit.bundle.parts import header, record_of
 
 if TYPE_CHECKING:
@@ -22,22 +21,8 @@ TINY_MIB = 20
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A disk that is easily filled."""
-    target = tmp_path / "disk"
-    target.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={TINY_MIB}m", "tmpfs", str(target)]
-    if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("cannot mount")
-    yield target
-    subprocess.run(["umount", "-l", str(target)], check=True)
-
-
-def fill(disk: Path) -> None:
-    """Take every block that is free, as a burst of files does."""
-    with (disk / "ballast").open("ab", buffering=0) as file:
-        for size in (MIB, 4096):
-            with suppress(OSError):
-                while file.write(b"x" * size):
-                    pass
+    with small_disk(tmp_path / "disk", TINY_MIB) as made:
+        yield made
 
 
 def test_a_burst_that_takes_all_space_there_is_stops_no_record(disk: Path) -> None:
@@ -45,10 +30,10 @@ def test_a_burst_that_takes_all_space_there_is_stops_no_record(disk: Path) -> No
     journal = Journal(disk / "state")
     with journal.open() or pytest.fail("locked"):
         for number in range(5):
-            fill(disk)
+            fill(disk / "ballast")
             record = record_of(50 + 300 * (number % 2), header(microsecond=number))
             journal.write(record)
-            fill(disk)
+            fill(disk / "ballast")
             ((found,), unreadable) = journal.load()
             assert (list(found.attempts[0].entries), unreadable) == (
                 list(record.attempts[0].entries),
@@ -56,7 +41,7 @@ def test_a_burst_that_takes_all_space_there_is_stops_no_record(disk: Path) -> No
             )
             stored = journal.mark_stored(record)
             assert journal.load()[0][0].stored
-            fill(disk)
+            fill(disk / "ballast")
             journal.remove(stored)
             assert journal.load() == ([], [])
         assert not journal.without
@@ -67,13 +52,13 @@ def test_the_reserve_holds_one_record_and_another_waits(disk: Path) -> None:
     first, second = (record_of(9, header(microsecond=number)) for number in (1, 2))
     journal = Journal(disk / "state")
     with journal.open() or pytest.fail("locked"):
-        fill(disk)
+        fill(disk / "ballast")
         journal.write(first)
-        fill(disk)
+        fill(disk / "ballast")
         with pytest.raises(OSError, match="No space left"):
             journal.write(second)
         journal.remove(first)
-        fill(disk)
+        fill(disk / "ballast")
         journal.write(second)
         assert [found.header for found in journal.load()[0]] == [second.header]
 
@@ -84,7 +69,7 @@ def test_on_a_disk_that_was_full_before_the_first_start_one_bundle_goes_without(
     """When it has made room the reserve is taken, and all others have their record."""
     journal = Journal(disk / "state")
     (disk / "file-of-the-bundle").write_bytes(b"x" * 18 * MIB)
-    fill(disk)
+    fill(disk / "ballast")
     with journal.open() or pytest.fail("locked"):
         first, second = (record_of(9, header(microsecond=number)) for number in (1, 2))
         journal.write(first)
@@ -95,7 +80,7 @@ def test_on_a_disk_that_was_full_before_the_first_start_one_bundle_goes_without(
         (disk / "file-of-the-bundle").unlink()
         journal.remove(stored)
         assert not journal.without
-        fill(disk)
+        fill(disk / "ballast")
         journal.write(second)
         assert [found.header for found in journal.load()[0]] == [second.header]
 
@@ -104,7 +89,7 @@ def test_a_record_that_grows_on_a_full_disk_does_not_wait_for_itself(disk: Path)
     """Its second sealing finds no room: what is on disk stays as it was."""
     journal = Journal(disk / "state")
     with journal.open() or pytest.fail("locked"):
-        fill(disk)
+        fill(disk / "ballast")
         record = record_of(9)
         journal.write(record)
         journal.write(record.with_attempt(record_of(5).attempts[0]))
@@ -112,6 +97,6 @@ def test_a_record_that_grows_on_a_full_disk_does_not_wait_for_itself(disk: Path)
         assert len(journal.load()[0]) == 1
         journal.remove(journal.mark_stored(record))
         assert journal.load() == ([], [])
-        fill(disk)
+        fill(disk / "ballast")
         journal.write(record)
         assert not journal.without
