@@ -12,14 +12,17 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from jostler.archive.cache import IndexCache
 from jostler.archive.files import Tally
 from jostler.archive.indexes import IndexReader
 from jostler.archive.listing import folders
+from jostler.archive.pairs import other_half
 from jostler.archive.query import Query
 from jostler.archive.reading import RowReader
 from jostler.errors import JostlerError
-from jostler.format.names import REJECTED, Day
+from jostler.format.names import REJECTED, BundleName, Day
 from jostler.why.finding import Finding, Looked, State, Value
 from jostler.words import rfc3339
 
@@ -118,6 +121,7 @@ def _finding(
     asked: Asked, storage: Storage, rows: RowReader, file: File, search: Search
 ) -> Finding | None:
     """Describe the data row that an index row refers to; None if it is another file's."""
+    file = _located(storage, file)
     is_rejection = file.datatype == REJECTED
     of_go = file.filename.startswith("/")
     stored = Finding(
@@ -145,6 +149,20 @@ def _finding(
     evidence = {**stored.evidence, "checked": HASH_KNOWN if row.verified else HASH_UNKNOWN}
     found = replace(stored, evidence=evidence, row=row.raw if search.show else b"")
     return _rejected(asked, row, found) if is_rejection else found
+
+
+def _located(storage: Storage, file: File) -> File:
+    """Find the data bundle of a row whose index does not tell where the datatype's name ends.
+
+    That is so for m-lab's Go agent and a datatype with dashes.
+    """
+    origin = file.origin
+    for name in [origin.data, *map(str, other_half(BundleName.parse(origin.index)))]:
+        if any(info.name == name for info in storage.list(name)):
+            found = BundleName.parse(name)
+            moved = replace(origin, data=name, datatype=found.datatype, node=found.node)
+            return msgspec.structs.replace(file, origin=moved)
+    return file
 
 
 def _rejected(asked: Asked, row: Row, found: Finding) -> Finding | None:
