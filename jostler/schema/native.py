@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from jostler.schema.fields import Fields
 
-VERSION = "1.0.0"
+VERSION = "1.1.0"
 """The version that goes with these judges; native/Cargo.toml has the same."""
 NONE = "none"
 _MODULE = "jostler_native"
@@ -63,7 +63,6 @@ class NativeJudge(Protocol):
         day: bytes,
         salt: bytes,
         most: int,
-        content: str,
     ) -> tuple[int, int, bytes]:
         """Judge and identify the rows of a bundle, up to the first that is not usual and good.
 
@@ -75,7 +74,6 @@ class NativeJudge(Protocol):
             day: `2022/09/29/`.
             salt: what names are hashed after.
             most: the size of the longest row that is taken, in bytes.
-            content: how `raw` is hashed: `blake2b`, as index rows have it, or `xxh3`.
 
         Returns:
             Where the first line begins that was not taken, how many rows were taken, and their

@@ -130,7 +130,6 @@ class Verdicts:
             day=self._day,
             salt=self._salt,
             most=ROW_MAX_BYTES,
-            content="xxh3",
         )
         self._rows += rows
         self.keys += keys

@@ -25,7 +25,7 @@ mod jostler_native {
 
     use crate::fields::{Field, Record};
     use crate::file::{self, Rules};
-    use crate::row::{self, Content, Form};
+    use crate::row::{self, Form};
 
     /// A document of this size is judged without the interpreter's lock.
     const LONG_BYTES: usize = 1 << 16;
@@ -80,7 +80,7 @@ mod jostler_native {
 
         /// Takes rows of the usual form from `at` on; returns where it ended, how many rows it took
         /// and their identities.
-        #[pyo3(signature = (block, at, *, start, end, day, salt, most, content))]
+        #[pyo3(signature = (block, at, *, start, end, day, salt, most))]
         #[expect(clippy::too_many_arguments, reason = "they are named")]
         fn take_rows<'py>(
             &self,
@@ -92,16 +92,10 @@ mod jostler_native {
             day: &[u8],
             salt: &[u8],
             most: usize,
-            content: &str,
-        ) -> PyResult<(usize, usize, Bound<'py, PyBytes>)> {
-            let content = match content {
-                "blake2b" => Content::Blake2b,
-                "xxh3" => Content::Xxh3,
-                _ => return Err(PyValueError::new_err("an unknown hash")),
-            };
-            let form = Form { start, end, day, salt, most, content };
+        ) -> (usize, usize, Bound<'py, PyBytes>) {
+            let form = Form { start, end, day, salt, most };
             let taken = py.detach(|| row::take(&self.0, block, at, &form));
-            Ok((taken.end, taken.rows, PyBytes::new(py, &taken.keys)))
+            (taken.end, taken.rows, PyBytes::new(py, &taken.keys))
         }
 
         /// Reads files of a directory, up to the first that is not usual and good, and makes rows of

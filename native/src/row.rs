@@ -7,11 +7,9 @@ use blake2b_simd::Params;
 use memchr::{memchr, memmem};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::hash::hashes;
 use crate::judge::Judge;
 
 const NAME_BYTES: usize = 8;
-const KEY_BYTES: usize = 24;
 
 /// What the usual rows of a bundle share.
 pub struct Form<'a> {
@@ -25,16 +23,6 @@ pub struct Form<'a> {
     pub salt: &'a [u8],
     /// The size of the longest row that is taken.
     pub most: usize,
-    /// How `raw` is hashed.
-    pub content: Content,
-}
-
-/// A hash of 16 bytes.
-#[derive(Clone, Copy)]
-pub enum Content {
-    /// That of index rows.
-    Blake2b,
-    Xxh3,
 }
 
 /// The rows that were taken.
@@ -53,7 +41,6 @@ pub fn take(judge: &Judge, block: &[u8], at: usize, form: &Form) -> Taken {
     salted.update(form.salt);
     let inside = memmem::Finder::new(form.day);
     let mut taken = Taken { end: at, ..Taken::default() };
-    let mut raws = Vec::new();
     while taken.end < block.len() {
         let rest = &block[taken.end..];
         let line = &rest[..memchr(b'\n', rest).unwrap_or(rest.len())];
@@ -65,17 +52,9 @@ pub fn take(judge: &Judge, block: &[u8], at: usize, form: &Form) -> Taken {
         }
         let name = relative(name, form.day, &inside);
         taken.keys.extend_from_slice(salted.clone().update(name).finalize().as_bytes());
-        taken.keys.extend_from_slice(&[0; 16]); // its content's hash comes below
-        raws.push(raw);
+        taken.keys.extend_from_slice(&xxh3_128(raw).to_be_bytes());
         taken.rows += 1;
         taken.end += line.len() + 1; // beyond the block if its last line has no line feed
-    }
-    let found = match form.content {
-        Content::Blake2b => hashes(raws.into_iter()),
-        Content::Xxh3 => raws.into_iter().map(|raw| xxh3_128(raw).to_be_bytes()).collect(),
-    };
-    for (key, hash) in taken.keys.chunks_exact_mut(KEY_BYTES).zip(found) {
-        key[NAME_BYTES..].copy_from_slice(&hash);
     }
     taken
 }
@@ -108,7 +87,6 @@ mod tests {
         day: b"2022/09/29/",
         salt: b"table",
         most: 1000,
-        content: Content::Xxh3,
     };
 
     fn row(name: &str, raw: &str) -> String {
@@ -134,15 +112,10 @@ mod tests {
     }
 
     #[test]
-    fn contents_are_hashed_as_is_asked_for() {
-        let block = row("a", "{}") + "\n" + &row("a", "{\"a\":1}");
-        let keys =
-            |content| take(&Judge::Objects, block.as_bytes(), 0, &Form { content, ..FORM }).keys;
-        let (blake2b, xxh3) = (keys(Content::Blake2b), keys(Content::Xxh3));
-        assert_eq!(blake2b[8..24], hashes([&b"{}"[..]].into_iter())[0]);
-        assert_eq!(blake2b[32..], hashes([&b"{\"a\":1}"[..]].into_iter())[0]);
-        assert_eq!(xxh3[32..], xxh3_128(b"{\"a\":1}").to_be_bytes());
-        assert_eq!(blake2b[..8], xxh3[..8]);
+    fn a_key_is_the_hash_of_the_name_and_that_of_the_content() {
+        let keys = |raw: &str| take(&Judge::Objects, row("a", raw).as_bytes(), 0, &FORM).keys;
+        assert_eq!(keys("{}")[8..], xxh3_128(b"{}").to_be_bytes());
+        assert_eq!(keys("{}")[..8], keys("{\"a\":1}")[..8]);
     }
 
     #[test]
