@@ -169,6 +169,8 @@ class OpenBundles:
         is_new = found is None
         if not self._has_room(len(row) + ENTRY_BYTES + is_new * BUNDLE_BYTES):
             return Put.NO_ROOM
+        if found and self._open.get(key) is not found:  # it was sealed to make room
+            return self.add(datatype, day, entry, raw, rejection)
         if is_new:
             self._open[key] = one
             self._in_flight.open(one)
@@ -217,14 +219,27 @@ class OpenBundles:
             self._seal(key, reason)
 
     def _has_room(self, more_bytes: int) -> bool:
-        """Make room by sealing the largest bundle if none is on its way; say whether there is."""
+        """Return whether there is room, after open bundles were sealed for it if need be."""
         held = self._in_flight
         if held.held_bytes + more_bytes <= self._memory_max:
             return True
-        if self._open and not held.sealed_bytes:
-            largest = max(self._open, key=lambda key: self._open[key].held_bytes)
-            self._seal(largest, SealReason.MEMORY)
+        self._make_room()
+        if held.held_bytes + more_bytes <= self._memory_max:
+            return True
         return not held.open_bytes and not held.sealed_bytes
+
+    def _make_room(self) -> None:
+        """Seal the largest open bundles until a quarter of the memory is free.
+
+        To seal a bundle compresses its last block, so there is room before it is stored.  With many
+        day directories the rows that are not compressed yet take nearly all of the memory.  While
+        uploads lag behind, no more bundles are sealed: they would only become smaller.
+        """
+        held, enough = self._in_flight, self._memory_max * 3 // 4
+        for key in sorted(self._open, key=lambda key: -self._open[key].held_bytes):
+            if held.held_bytes <= enough or (held.sealed_bytes and self.uploads_lag):
+                return
+            self._seal(key, SealReason.MEMORY)
 
     def _new(self, datatype: str, day: Day) -> InFlight:
         # Names must differ although the clock may stand still or be set back.

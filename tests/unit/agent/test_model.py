@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DAYS = ("foo1/2026/01/02", "foo1/2026/01/03")
-PATHS = [f"{DAYS[0]}/a.json", f"{DAYS[0]}/b.json", f"{DAYS[1]}/a.json"]
+# The files of a day come in batches once its bundle is open.
+PATHS = [*(f"{DAYS[0]}/{name}.json" for name in "abcd"), f"{DAYS[1]}/a.json"]
 paths = st.sampled_from(PATHS)
 
 
@@ -47,9 +48,9 @@ class Promise(RuleBasedStateMachine):
 
     @initialize(undeletable=st.sampled_from(["", "", "a.json", "b.json"]))
     def begin(self, undeletable: str) -> None:
-        """Begin with a bundle of two files, of which one may be undeletable."""
+        """Begin with a bundle of four files, of which one may be undeletable."""
         self.world.disk.undeletable = {undeletable} - {""}
-        for path in PATHS[:2]:
+        for path in PATHS[:4]:
             self.write(path, rename=False, announced=True, good=True)
 
     # Services
