@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import os
-from importlib import metadata
 
 UNKNOWN = "unknown"
 
 
 def version() -> str:
-    """Return the version of the installed distribution, without the local part of a checkout."""
+    """Return the version that the build wrote down, without the local part of a checkout."""
+    try:
+        from jostler._version import version as written  # noqa: PLC0415 - as below
+    except ImportError:
+        return _installed_version()
+    return written.partition("+")[0]
+
+
+def _installed_version() -> str:
+    """Return the version of the installed distribution; to look for it takes a tenth of a start."""
+    from importlib import metadata  # noqa: PLC0415 - as above
+
     try:
         return metadata.version("jostler").partition("+")[0]
     except metadata.PackageNotFoundError:

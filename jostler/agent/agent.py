@@ -28,9 +28,7 @@ from jostler.agent.runners import Daemon, Once
 from jostler.agent.start import Meanwhile, await_lock, await_schemas, index_fields, stamp
 from jostler.agent.taking import Taking
 from jostler.agent.tally import Tally
-from jostler.agent.why.journal import Upload
-from jostler.agent.why.live import Questions, Remembered, reply
-from jostler.agent.why.spool import AgentView
+from jostler.agent.why.questions import Questions
 from jostler.bundle import (
     Bundle,
     Commit,
@@ -51,6 +49,7 @@ from jostler.storage import Storage, open_storage
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from jostler.agent.why.live import Remembered
     from jostler.bundle import ReadBatch, Record
     from jostler.config import Config
     from jostler.schema import Fields, Flaw
@@ -324,6 +323,11 @@ class Agent:
 
     def _remember(self) -> Remembered:
         """Copy what is in memory of files, for somebody who asks for one."""
+        # Imported when somebody asks: these modules take a tenth of the time of a start.
+        from jostler.agent.why.journal import Upload  # noqa: PLC0415 - as above
+        from jostler.agent.why.live import Remembered  # noqa: PLC0415 - as above
+        from jostler.agent.why.spool import AgentView  # noqa: PLC0415 - as above
+
         agent = AgentView(
             runs=True, holds_back=self._holds_back(), scan=self._rescans.next(time.monotonic())
         )
@@ -342,6 +346,8 @@ class Agent:
 
     def _why(self, name: str) -> dict[str, Any]:
         """Say where a file is; for any thread."""
+        from jostler.agent.why.live import reply  # noqa: PLC0415 - as in `_remember`
+
         return reply(self.config, self._questions, name, waits_for=self.status.waits_for)
 
     def _holds_back(self) -> str:

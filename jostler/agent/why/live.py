@@ -7,12 +7,7 @@ at once would keep the loop waiting for the interpreter lock (GIL).
 
 from __future__ import annotations
 
-import queue
-import threading
 import time
-from concurrent.futures import CancelledError, Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +19,11 @@ from jostler.why.finding import Finding, Looked, State, Value
 from jostler.words import duration, rfc3339
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Mapping
 
     from jostler.agent.intake import Intake, Left
     from jostler.agent.why.journal import Upload
+    from jostler.agent.why.questions import Questions
     from jostler.bundle import Entry, FileState, Limits, OpenBundle
     from jostler.config import Config
     from jostler.why.asked import Asked
@@ -35,8 +31,6 @@ if TYPE_CHECKING:
 WHERE = "agent"
 PATIENCE_S = 5.0
 """How long a request waits for its turn, and then for the agent's loop."""
-MOST = 16
-"""How many requests may wait for the loop."""
 _SHOWN_MOST = 20
 
 
@@ -68,63 +62,6 @@ class Remembered:
     stay: Mapping[str, FileState]
     doubtful: Mapping[str, FileState]
     uploads: dict[str, Upload]
-
-
-class Questions:
-    """A queue of requests from other threads to the agent's thread.
-
-    Args:
-        wake: ends a running wait of the agent's loop; any thread may call it.
-    """
-
-    def __init__(self, wake: Callable[[], None]) -> None:
-        self._wake = wake
-        self._line: queue.Queue[Future[Remembered]] = queue.Queue(MOST)
-        self._searching = threading.Lock()
-
-    @contextmanager
-    def turn(self, patience_s: float) -> Iterator[bool]:
-        """Hold the right to ask and search in the `with` block; yields False if it came too late.
-
-        Args:
-            patience_s: how long to wait for it, seconds.
-        """
-        came = self._searching.acquire(timeout=patience_s)
-        try:
-            yield came
-        finally:
-            if came:
-                self._searching.release()
-
-    def ask(self, patience_s: float) -> Remembered | None:
-        """Return a copy of what the agent remembers; None if its loop does not answer in time.
-
-        Args:
-            patience_s: how long to wait, seconds.
-        """
-        answer: Future[Remembered] = Future()
-        try:
-            self._line.put_nowait(answer)
-        except queue.Full:
-            return None
-        self._wake()
-        try:
-            return answer.result(patience_s)
-        except (FutureTimeoutError, CancelledError):
-            # The agent's thread may be answering at this moment.  `cancel` and
-            # `set_running_or_notify_cancel` decide between the two; a late answer is dropped.
-            answer.cancel()
-            return None
-
-    def answer(self, remember: Callable[[], Remembered]) -> None:
-        """Answer all waiting requests with the same copy; only the agent's thread calls this."""
-        # Only those in line now: requests that arrive meanwhile must not keep the loop here.
-        in_line = [self._line.get_nowait() for _ in range(self._line.qsize())]
-        waiting = [answer for answer in in_line if answer.set_running_or_notify_cancel()]
-        if waiting:
-            remembered = remember()
-            for answer in waiting:
-                answer.set_result(remembered)
 
 
 def reply(

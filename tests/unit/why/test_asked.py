@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostler.agent.ages import Ages
-from jostler.agent.why.live import Questions, Remembered
+from jostler.agent.why.live import Remembered
+from jostler.agent.why.questions import Questions
 from jostler.agent.why.spool import AgentView
 from jostler.bundle import Limits
 from jostler.why.asked import Asked, parse
