@@ -206,7 +206,7 @@ class _Preflight:
                 raise SchemaError(f"{found.name} conflicts:", list(found.comparison.conflicts))
 
 
-def _try_to_replace(storage: Storage, found: schema_sync.Found) -> None:
+def _try_to_replace(storage: Storage, pair: schema_sync.SchemaPair) -> None:
     """Replace a stored schema with its own bytes, to test the permission to replace it.
 
     `testIamPermissions` answers for the bucket as a whole, and IAM conditions may grant the
@@ -216,7 +216,7 @@ def _try_to_replace(storage: Storage, found: schema_sync.Found) -> None:
         CheckError: the agent may not replace the object.
     """
     try:
-        storage.replace(found.name, found.data, found.version)
+        storage.replace(pair.name, pair.data, pair.version)
     except ConflictError:  # another node replaced it just now; the agent will compare again
         return
     except AuthError as exc:

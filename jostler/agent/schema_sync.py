@@ -56,7 +56,7 @@ MAY_NOT_WRITE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SchemaPair:
     """A datatype's table schema as the bucket has it, and the agent's own.
 
     Attributes:
@@ -103,7 +103,7 @@ def read_schemas(datatypes: Iterable[Datatype]) -> dict[str, Fields]:
     return tables
 
 
-def compare_stored(storage: Storage, place: Place, datatype: str, ours: Fields) -> Found:
+def compare_stored(storage: Storage, place: Place, datatype: str, ours: Fields) -> SchemaPair:
     """Compare the agent's table schema of a datatype with the one in the bucket.
 
     Raises:
@@ -114,7 +114,7 @@ def compare_stored(storage: Storage, place: Place, datatype: str, ours: Fields) 
     try:
         found = storage.read(name)
     except MissingError:
-        return Found(name=name, ours=ours)
+        return SchemaPair(name=name, ours=ours)
     try:
         stored = fields_from_api(orjson.loads(found.data))
     except (ValueError, TypeError, KeyError) as exc:
@@ -124,7 +124,7 @@ def compare_stored(storage: Storage, place: Place, datatype: str, ours: Fields) 
             hint="correct or remove the object",
         ) from exc
     ours = _as_strict(stored, ours)
-    return Found(
+    return SchemaPair(
         name=name,
         ours=ours,
         stored=stored,
@@ -181,25 +181,25 @@ def sync(storage: Storage, place: Place, datatype: str, ours: Fields, *, upload:
             false, or the agent has no permission to write it.
     """
     for _ in range(RACES_MAX):
-        found = compare_stored(storage, place, datatype, ours)
+        pair = compare_stored(storage, place, datatype, ours)
         try:
-            return _act(storage, found, upload=upload)
+            return _act(storage, pair, upload=upload)
         except ConflictError:
             continue  # another node stored a schema after our read: compare with that one
         except AuthError as exc:  # the object was read, so only the permission to write is missing
             error = SchemaError(
-                f"no permission to write {storage.url}/{found.name}",
+                f"no permission to write {storage.url}/{pair.name}",
                 [str(exc)],
                 hint=MAY_NOT_WRITE,
             )
             if datatype not in OWN_DATATYPES:
                 raise error from exc
-            log.error("schema.own_differs", object=found.name, error=str(error), next="left alone")
+            log.error("schema.own_differs", object=pair.name, error=str(error), next="left alone")
             return ours
         except SchemaError as exc:
             if datatype not in OWN_DATATYPES:
                 raise
-            log.error("schema.own_differs", object=found.name, error=str(exc), next="left alone")
+            log.error("schema.own_differs", object=pair.name, error=str(exc), next="left alone")
             return ours
     raise SchemaError(
         f"{storage.url}/{place.table_schema(datatype)} changes too often",
@@ -237,7 +237,7 @@ def keep(storage: Storage, place: Place, datatype: str, table: Fields) -> str:
     return digest
 
 
-def _act(storage: Storage, found: Found, *, upload: bool) -> Fields:
+def _act(storage: Storage, pair: SchemaPair, *, upload: bool) -> Fields:
     """Create, extend or keep the stored schema; return the fields that files are judged by.
 
     Raises:
@@ -245,36 +245,36 @@ def _act(storage: Storage, found: Found, *, upload: bool) -> Fields:
         AuthError: the agent has no permission to write it.
         SchemaError: the schemas conflict, or `upload` is false and a change would be needed.
     """
-    ours = found.ours
-    url = f"{storage.url}/{found.name}"
-    if found.stored is None or found.comparison is None:
+    ours = pair.ours
+    url = f"{storage.url}/{pair.name}"
+    if pair.stored is None or pair.comparison is None:
         if not upload:
             raise SchemaError(
                 f"{url} does not exist and -upload-schema is false",
                 ["every field is new"],
                 hint="upload it from an operator's machine; jostler -schema writes the file",
             )
-        storage.put_new(found.name, to_json(ours), {})
-        log.info("schema.uploaded", object=found.name)
+        storage.put_new(pair.name, to_json(ours), {})
+        log.info("schema.uploaded", object=pair.name)
         return ours
-    comparison = found.comparison
+    comparison = pair.comparison
     match comparison.relation:
         case Relation.EQUAL:
-            return found.stored
+            return pair.stored
         case Relation.OLDER:
             log.warning(
                 "schema.older_than_stored",
-                object=found.name,
+                object=pair.name,
                 missing=list(comparison.missing),
                 next="files are judged by the stored schema",
                 hint="expected after a roll-back, or on a node that is not upgraded yet",
             )
-            return found.stored
+            return pair.stored
         case Relation.ADDITIONS if upload:
-            fields = merged(found.stored, ours)
-            storage.replace(found.name, to_json(fields), found.version)
+            fields = merged(pair.stored, ours)
+            storage.replace(pair.name, to_json(fields), pair.version)
             log.info(
-                "schema.extended", object=found.name, added=[*comparison.added, *comparison.relaxed]
+                "schema.extended", object=pair.name, added=[*comparison.added, *comparison.relaxed]
             )
             return fields
         case Relation.ADDITIONS:

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, TypeVar
 from jostler import build
 from jostler.agent.index_fields import IndexFields
 from jostler.agent.schema_sync import keep, sync
-from jostler.bundle import Archiver, Backoff, Stamp, Trouble, native_reader
+from jostler.bundle import Archiver, Backoff, FailedAttempt, Stamp, native_reader
 from jostler.config import Mode, Validate
 from jostler.errors import ConfigError, TransientError, stable_text
 from jostler.format.names import INDEX
@@ -181,8 +181,10 @@ def await_schemas(
             if config.mode is Mode.ONCE and waited_s >= config.flush_timeout_s:
                 raise
             wait_s = ASK_BACKOFF.wait_s(failures, random.random())  # noqa: S311 - jitter
-            trouble = Trouble.of(exc, SCHEMAS, hint=exc.hint, tries=failures, next_try_s=wait_s)
-            meanwhile.stats.failed("", "", trouble)
+            failure = FailedAttempt.of(
+                exc, SCHEMAS, hint=exc.hint, tries=failures, next_try_s=wait_s
+            )
+            meanwhile.stats.failed("", "", failure)
             log.warning(
                 "bucket.unreachable",
                 error_class=type(exc).__name__,

@@ -16,7 +16,7 @@ from jostler.bundle.native_batch import native_reader
 from jostler.bundle.open_bundles import OpenBundles, Put, Room, Stamp
 from jostler.bundle.record import Record
 from jostler.bundle.retry import Backoff, Retries
-from jostler.bundle.upload_stats import Fared, Recurring, Trouble, UploadStats
+from jostler.bundle.upload_stats import FailedAttempt, Recurring, UploadCounts, UploadStats
 from jostler.bundle.uploads import Crash, Uploads
 from jostler.format.row import (
     REJECT_WHOLE_BYTES,
@@ -50,7 +50,7 @@ __all__ = [
     "Event",
     "EveryMinute",
     "Facts",
-    "Fared",
+    "FailedAttempt",
     "FileState",
     "GivenBack",
     "Halt",
@@ -76,7 +76,7 @@ __all__ = [
     "Stamp",
     "State",
     "Stored",
-    "Trouble",
+    "UploadCounts",
     "UploadJob",
     "UploadStats",
     "Uploads",

@@ -21,7 +21,7 @@ from jostler.bundle.cleanup import Cleaned, Cleanup
 from jostler.bundle.in_flight import InFlight, InFlightBundles, Released, State
 from jostler.bundle.job import JOURNAL, Halt, Stage, UploadJob
 from jostler.bundle.retry import Backoff, Retries
-from jostler.bundle.upload_stats import Trouble
+from jostler.bundle.upload_stats import FailedAttempt
 from jostler.bundle.uploads import Crash
 from jostler.errors import JostlerError
 from jostler.log import EveryMinute, Log
@@ -240,18 +240,18 @@ class Delivery:
         )
         if one.what and one.what != halt.what:
             self._stats.ended(one.name, one.what)
-        trouble = Trouble.of(
+        failure = FailedAttempt.of(
             halt.error,
             halt.what,
             hint=getattr(halt.error, "hint", "") or DISK_HINT,
             tries=one.tries + 1,
             next_try_s=wait_s,
         )
-        self._in_flight.halted(one, job, halt.what, f"{trouble.kind}: {trouble.text}")
-        self._stats.failed(one.header.name.datatype, one.name, trouble)
-        self._say_failed(halt, trouble)
+        self._in_flight.halted(one, job, halt.what, f"{failure.kind}: {failure.text}")
+        self._stats.failed(one.header.name.datatype, one.name, failure)
+        self._say_failed(halt, failure)
 
-    def _say_failed(self, halt: Halt, trouble: Trouble) -> None:
+    def _say_failed(self, halt: Halt, failure: FailedAttempt) -> None:
         error_class = type(halt.error).__name__
         if count := self._every_minute.due(error_class):
             log.warning(
@@ -259,11 +259,11 @@ class Delivery:
                 what=halt.what,
                 bundle=halt.job.record.basename,
                 error_class=error_class,
-                error=trouble.text,
-                tries=trouble.tries,
+                error=failure.text,
+                tries=failure.tries,
                 times=count,
-                next_try_s=round(trouble.next_try_s, 1),
-                hint=trouble.hint,
+                next_try_s=round(failure.next_try_s, 1),
+                hint=failure.hint,
             )
 
     def _crashed_on(self, crash: Crash) -> None:
@@ -273,10 +273,10 @@ class Delivery:
         self._in_flight.halted(
             one, crash.job, COMMIT, f"{type(crash.error).__name__}: {crash.error}"
         )
-        trouble = Trouble.of(
+        failure = FailedAttempt.of(
             crash.error, COMMIT, hint="report it", tries=one.tries, next_try_s=LATER_S
         )
-        self._stats.failed(one.header.name.datatype, one.name, trouble)
+        self._stats.failed(one.header.name.datatype, one.name, failure)
         self._do_later(LATER_S, lambda: self._uploads.put(crash.job))
 
     def _bundle(self, job: UploadJob) -> InFlight:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 
 from jostler.errors import JostlerError, stable_text
 
-TROUBLES_KEPT = 20
+FAILURES_KEPT = 20
 ERRORS_KEPT = 20
 OBJECTS_KEPT = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class FailedAttempt:
     """One failed attempt.
 
     Attributes:
@@ -40,7 +40,9 @@ class Trouble:
     next_try_s: float
 
     @classmethod
-    def of(cls, exc: Exception, what: str, *, hint: str, tries: int, next_try_s: float) -> Trouble:
+    def of(
+        cls, exc: Exception, what: str, *, hint: str, tries: int, next_try_s: float
+    ) -> FailedAttempt:
         """Take the facts from an error that was just caught."""
         kind = "OSError" if isinstance(exc, OSError) else "Unforeseen"
         if isinstance(exc, JostlerError):
@@ -68,32 +70,32 @@ class Recurring:
         failing: of all steps, those that fail because of it now.
     """
 
-    last: Trouble
+    last: FailedAttempt
     first_s: float
     times: int = 0
     objects: tuple[str, ...] = ()
     failing: int = 0
 
-    def again(self, trouble: Trouble) -> Recurring:
+    def again(self, failure: FailedAttempt) -> Recurring:
         """Return the same error with one more attempt counted."""
-        others = [name for name in self.objects if name != trouble.what]
+        others = [name for name in self.objects if name != failure.what]
         return replace(
             self,
-            last=trouble,
+            last=failure,
             times=self.times + 1,
-            objects=(*others[1 - OBJECTS_KEPT :], trouble.what),
+            objects=(*others[1 - OBJECTS_KEPT :], failure.what),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fared:
+class UploadCounts:
     """A copy of all counts at one moment.
 
     Attributes:
         attempts: steps tried, of bucket and journal, by datatype.
         failures: of these, by (datatype, class of error).
         failing_since_s: Unix time; 0 while nothing fails.
-        troubles: the last ones, oldest first.
+        last_failures: the last ones, oldest first.
         errors: the last ones, newest first, equal ones once.
         tries: failed attempts so far, by the name of a data bundle that is not yet stored.
     """
@@ -101,7 +103,7 @@ class Fared:
     attempts: Counter[str] = field(default_factory=Counter)
     failures: Counter[tuple[str, str]] = field(default_factory=Counter)
     failing_since_s: float = 0.0
-    troubles: tuple[Trouble, ...] = ()
+    last_failures: tuple[FailedAttempt, ...] = ()
     errors: tuple[Recurring, ...] = ()
     tries: dict[str, int] = field(default_factory=dict)
 
@@ -111,54 +113,54 @@ class UploadStats:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._fared = Fared()
-        self._troubles: deque[Trouble] = deque(maxlen=TROUBLES_KEPT)
+        self._counts = UploadCounts()
+        self._last_failures: deque[FailedAttempt] = deque(maxlen=FAILURES_KEPT)
         self._failing: dict[tuple[str, str], tuple[str, str]] = {}
         self._errors: dict[tuple[str, str], Recurring] = {}
 
     def begun(self, datatype: str) -> None:
         """Count the begin of a step."""
         with self._lock:
-            self._fared.attempts[datatype] += 1
+            self._counts.attempts[datatype] += 1
 
-    def failed(self, datatype: str, bundle: str, trouble: Trouble) -> None:
+    def failed(self, datatype: str, bundle: str, failure: FailedAttempt) -> None:
         """Count a failure of a step that will be tried again."""
         with self._lock:
-            self._fared.failures[datatype, trouble.kind] += 1
-            self._troubles.append(trouble)
-            self._fared.tries[bundle] = self._fared.tries.get(bundle, 0) + 1
-            error = (trouble.kind, trouble.text)
-            self._failing[bundle, trouble.what] = error
+            self._counts.failures[datatype, failure.kind] += 1
+            self._last_failures.append(failure)
+            self._counts.tries[bundle] = self._counts.tries.get(bundle, 0) + 1
+            error = (failure.kind, failure.text)
+            self._failing[bundle, failure.what] = error
             known = self._errors.pop(error, None)
-            known = known or Recurring(last=trouble, first_s=trouble.at_s)
-            self._errors[error] = known.again(trouble)  # the newest stands last
+            known = known or Recurring(last=failure, first_s=failure.at_s)
+            self._errors[error] = known.again(failure)  # the newest stands last
             while len(self._errors) > ERRORS_KEPT:
                 del self._errors[next(iter(self._errors))]
-            if not self._fared.failing_since_s:
-                self._fared = replace(self._fared, failing_since_s=time.time())
+            if not self._counts.failing_since_s:
+                self._counts = replace(self._counts, failing_since_s=time.time())
 
     def ended(self, bundle: str, what: str) -> None:
         """End the failing of a step: it succeeded, or was given up."""
         with self._lock:
             self._failing.pop((bundle, what), None)
             if not self._failing:
-                self._fared = replace(self._fared, failing_since_s=0.0)
+                self._counts = replace(self._counts, failing_since_s=0.0)
 
     def forget(self, bundle: str) -> None:
         """Drop the count of tries of a bundle that is stored or given up."""
         with self._lock:
-            self._fared.tries.pop(bundle, None)
+            self._counts.tries.pop(bundle, None)
 
-    def fared(self) -> Fared:
+    def counts(self) -> UploadCounts:
         """Return a copy of all counts."""
         with self._lock:
-            return Fared(
-                attempts=self._fared.attempts.copy(),
-                failures=self._fared.failures.copy(),
-                failing_since_s=self._fared.failing_since_s,
-                troubles=tuple(self._troubles),
+            return UploadCounts(
+                attempts=self._counts.attempts.copy(),
+                failures=self._counts.failures.copy(),
+                failing_since_s=self._counts.failing_since_s,
+                last_failures=tuple(self._last_failures),
                 errors=self._recurring(),
-                tries=dict(self._fared.tries),
+                tries=dict(self._counts.tries),
             )
 
     def _recurring(self) -> tuple[Recurring, ...]:

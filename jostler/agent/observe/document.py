@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from jostler.agent.observe.status import Status
     from jostler.agent.observe.survey import Surveyed
-    from jostler.bundle import Fared, Limits, Recurring
+    from jostler.bundle import Limits, Recurring, UploadCounts
 
 FORMAT = 1
 REJECTED_SHOWN = 20
@@ -42,13 +42,13 @@ _ORDER = {Level.BAD: 0, Level.ATTENTION: 1, Level.OK: 2}
 
 def document(status: Status) -> Json:
     """Return the whole document."""
-    snapshot, fared, health = status.snapshot, status.upload_stats.fared(), status.health()
+    snapshot, uploads, health = status.snapshot, status.upload_stats.counts(), status.health()
     return {
         "format": FORMAT,
         "now": instant(time.time()),
         "agent": _agent(status),
         "health": _health(health, status.config.runbook_url),
-        "uploads": _uploads(status, fared),
+        "uploads": _uploads(status, uploads),
         "watch": _watch(snapshot),
         "spool": _spool(status.disk),
         "memory": {
@@ -57,7 +57,7 @@ def document(status: Status) -> Json:
         },
         "journal": {"entries": len(snapshot.closed), "replayed": snapshot.tally.replayed},
         "datatypes": [
-            {"level": str(health.level_of(name)), **_datatype(name, status, snapshot, fared)}
+            {"level": str(health.level_of(name)), **_datatype(name, status, snapshot, uploads)}
             for name in sorted(names(status), key=lambda name: _ORDER[health.level_of(name)])
         ],
         "history": _history(snapshot),
@@ -127,13 +127,13 @@ def _runbook(url: str, code: str) -> str | None:
     return f"{url.partition('#')[0]}#{code.replace('_', '-')}" if url else None
 
 
-def _uploads(status: Status, fared: Fared) -> Json:
+def _uploads(status: Status, uploads: UploadCounts) -> Json:
     return {
-        "failing": bool(fared.failing_since_s),
-        "failing_since": instant(fared.failing_since_s),
+        "failing": bool(uploads.failing_since_s),
+        "failing_since": instant(uploads.failing_since_s),
         "pending": len(status.snapshot.closed),
         "threads": status.config.upload_concurrency,
-        "errors": [_error(error) for error in fared.errors[:ERRORS_SHOWN]],
+        "errors": [_error(error) for error in uploads.errors[:ERRORS_SHOWN]],
     }
 
 
@@ -182,7 +182,7 @@ def _watch(snapshot: Snapshot) -> Json:
     }
 
 
-def _datatype(name: str, status: Status, snapshot: Snapshot, fared: Fared) -> Json:
+def _datatype(name: str, status: Status, snapshot: Snapshot, uploads: UploadCounts) -> Json:
     waiting = status.disk.waiting.get(name, Waiting())
     limits = status.config.limits
     opened = snapshot.now.open if snapshot.now else ()
@@ -196,7 +196,7 @@ def _datatype(name: str, status: Status, snapshot: Snapshot, fared: Fared) -> Js
             "oldest": instant(waiting.oldest_s),
         },
         "open": [_open(one, limits, snapshot.at_s) for one in opened if one.datatype == name],
-        "uploading": [_closed(one, fared) for one in snapshot.closed if one.datatype == name],
+        "uploading": [_closed(one, uploads) for one in snapshot.closed if one.datatype == name],
         "stored": [_stored(one) for one in snapshot.stored.get(name, ())],
         "rejected": [
             {
@@ -230,7 +230,7 @@ def _open(one: OpenBundleView, limits: Limits, at_s: float) -> Json:
     }
 
 
-def _closed(one: ClosedBundleView, fared: Fared) -> Json:
+def _closed(one: ClosedBundleView, uploads: UploadCounts) -> Json:
     return {
         "bundle": one.name,
         "files": one.files,
@@ -238,7 +238,7 @@ def _closed(one: ClosedBundleView, fared: Fared) -> Json:
         "object_bytes": one.object_bytes,
         "sealed": instant(one.sealed_s),
         "reason": one.reason or "replayed",
-        "tries": fared.tries.get(one.name, 0),
+        "tries": uploads.tries.get(one.name, 0),
     }
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jostler.agent.observe.shares import Shares
     from jostler.agent.observe.snapshot import Snapshot
     from jostler.agent.observe.survey import Surveyed
-    from jostler.bundle import Fared
+    from jostler.bundle import UploadCounts
     from jostler.config import Config
 
 STUCK_S = 60.0
@@ -87,7 +87,7 @@ class Facts:
         started_s: when the agent was started, Unix time.
         waits_for: what a starting agent waits for; empty once it takes files.
         snapshot: the agent's last snapshot.
-        fared: the upload statistics.
+        uploads: the upload statistics.
         disk: the result of the last survey.
     """
 
@@ -96,7 +96,7 @@ class Facts:
     started_s: float
     waits_for: str
     snapshot: Snapshot
-    fared: Fared
+    uploads: UploadCounts
     disk: Surveyed
 
 
@@ -152,7 +152,7 @@ class HealthChecks:
         since_s = {name: w.oldest_s for name, w in facts.disk.waiting.items() if w.files}
         oldest_s = min(since_s.values(), default=0.0)
         age_s = facts.now_s - oldest_s
-        if oldest_s and age_s > self._oldest_s and not facts.fared.failing_since_s:
+        if oldest_s and age_s > self._oldest_s and not facts.uploads.failing_since_s:
             late = [name for name, at_s in since_s.items() if facts.now_s - at_s > self._oldest_s]
             yield Problem(
                 code="oldest_too_old",
@@ -189,10 +189,10 @@ def _start(facts: Facts) -> Iterator[Problem]:
 
 
 def _uploads(facts: Facts) -> Iterator[Problem]:
-    since_s = facts.fared.failing_since_s
+    since_s = facts.uploads.failing_since_s
     if not since_s:
         return
-    last = facts.fared.troubles[-1] if facts.fared.troubles else None
+    last = facts.uploads.last_failures[-1] if facts.uploads.last_failures else None
     age_s = max(0.0, facts.now_s - since_s)
     text = f"Uploads have been failing for {duration(age_s)}"
     yield Problem(
@@ -203,7 +203,7 @@ def _uploads(facts: Facts) -> Iterator[Problem]:
         hint=(last.hint if last else "") or "The agent tries again without end; nothing is lost.",
         datatypes=tuple(
             dict.fromkeys(
-                one.datatype for one in facts.snapshot.closed if one.name in facts.fared.tries
+                one.datatype for one in facts.snapshot.closed if one.name in facts.uploads.tries
             )
         ),
     )
@@ -236,7 +236,7 @@ def _fills(facts: Facts) -> Iterator[Problem]:
 
 def _memory(facts: Facts) -> Iterator[Problem]:
     now = facts.snapshot.now
-    if now and now.holds_back.startswith("memory") and not facts.fared.failing_since_s:
+    if now and now.holds_back.startswith("memory") and not facts.uploads.failing_since_s:
         yield Problem(
             code="memory_full",
             level=Level.ATTENTION,

@@ -245,13 +245,13 @@ GAUGES = (
         "jostler_uploads_failing",
         "1 while commits, or the start's requests to the bucket, fail, else 0.",
         (),
-        unlabelled(lambda b, _: float(bool(b.upload_stats.fared().failing_since_s))),
+        unlabelled(lambda b, _: float(bool(b.upload_stats.counts().failing_since_s))),
     ),
     Family(
         "jostler_uploads_failing_since_timestamp_seconds",
         "When they began to fail; 0 while they do not fail.",
         (),
-        unlabelled(lambda b, _: b.upload_stats.fared().failing_since_s),
+        unlabelled(lambda b, _: b.upload_stats.counts().failing_since_s),
     ),
     Family(
         "jostler_undeletable_bundles",

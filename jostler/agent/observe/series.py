@@ -58,13 +58,13 @@ def by_reason(
 
 def attempts(status: Status, _snapshot: Snapshot) -> Values:
     """Return the number of steps of commits tried, by datatype."""
-    found = status.upload_stats.fared().attempts
+    found = status.upload_stats.counts().attempts
     return {(name,): found.get(name, 0) for name in (*datatypes(status), NO_DATATYPE)}
 
 
 def failures(status: Status, _snapshot: Snapshot) -> Values:
     """Return the number of steps of commits that failed, by datatype and class of the error."""
-    found = status.upload_stats.fared().failures
+    found = status.upload_stats.counts().failures
     made: Values = {
         (name, kind): 0 for name in (*datatypes(status), NO_DATATYPE) for kind in FAILURES
     }

@@ -82,7 +82,7 @@ class Status:
                 started_s=self.started_s,
                 waits_for=self.waits_for,
                 snapshot=self.snapshot,
-                fared=self.upload_stats.fared(),
+                uploads=self.upload_stats.counts(),
                 disk=self.disk,
             )
         )

@@ -6,13 +6,13 @@ import errno
 
 import pytest
 
-from jostler.bundle import Trouble, UploadStats
+from jostler.bundle import FailedAttempt, UploadStats
 from jostler.bundle.upload_stats import ERRORS_KEPT, OBJECTS_KEPT
 from jostler.errors import TransientError, stable_text
 
 
-def trouble(exc: Exception, what: str, tries: int = 1) -> Trouble:
-    return Trouble.of(exc, what, hint="wait", tries=tries, next_try_s=1.0)
+def failure(exc: Exception, what: str, tries: int = 1) -> FailedAttempt:
+    return FailedAttempt.of(exc, what, hint="wait", tries=tries, next_try_s=1.0)
 
 
 def test_an_error_of_many_bundles_is_told_once_with_its_counts() -> None:
@@ -20,28 +20,28 @@ def test_an_error_of_many_bundles_is_told_once_with_its_counts() -> None:
     stats = UploadStats()
     for number in range(3):
         name = f"bundle{number}"
-        stats.failed("foo1", name, trouble(TransientError(f"{name}: x", cause="x"), name))
-    stats.failed("foo1", "bundle0", trouble(TransientError("bundle0: x", cause="x"), "bundle0"))
-    stats.failed("foo1", "bundle9", trouble(OSError(errno.ENOSPC, "No space left"), "journal"))
+        stats.failed("foo1", name, failure(TransientError(f"{name}: x", cause="x"), name))
+    stats.failed("foo1", "bundle0", failure(TransientError("bundle0: x", cause="x"), "bundle0"))
+    stats.failed("foo1", "bundle9", failure(OSError(errno.ENOSPC, "No space left"), "journal"))
 
-    journal, network = stats.fared().errors
+    journal, network = stats.counts().errors
 
     assert (journal.last.text, journal.times, journal.failing) == ("No space left", 1, 1)
     assert (network.last.text, network.times, network.failing) == ("x", 4, 3)
     assert network.objects == ("bundle1", "bundle2", "bundle0")
     stats.ended("bundle1", "bundle1")
-    assert stats.fared().errors[1].failing == 2
+    assert stats.counts().errors[1].failing == 2
 
 
 def test_what_is_remembered_of_errors_is_bounded() -> None:
     """Whatever a server makes up."""
     stats = UploadStats()
     for number in range(3 * ERRORS_KEPT):
-        stats.failed("foo1", "b", trouble(TransientError(f"error {number}"), "b"))
-    assert len(stats.fared().errors) == ERRORS_KEPT
+        stats.failed("foo1", "b", failure(TransientError(f"error {number}"), "b"))
+    assert len(stats.counts().errors) == ERRORS_KEPT
     for number in range(3 * OBJECTS_KEPT):
-        stats.failed("foo1", "b", trouble(TransientError("one", cause="one"), f"object {number}"))
-    assert len(stats.fared().errors[0].objects) == OBJECTS_KEPT
+        stats.failed("foo1", "b", failure(TransientError("one", cause="one"), f"object {number}"))
+    assert len(stats.counts().errors[0].objects) == OBJECTS_KEPT
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from jostler import errors
 from jostler.agent.observe.series import FAILURES
-from jostler.bundle.upload_stats import Trouble
+from jostler.bundle.upload_stats import FailedAttempt
 
 LEAVES = [
     kind
@@ -20,6 +20,6 @@ LEAVES = [
 @pytest.mark.parametrize("kind", [*LEAVES, OSError, RuntimeError])
 def test_each_class_of_failure_is_counted_from_zero(kind: type[Exception]) -> None:
     """An alert on an increase sees also the first failure of a class."""
-    trouble = Trouble.of(kind("told"), "what", hint="", tries=1, next_try_s=0.0)
+    failure = FailedAttempt.of(kind("told"), "what", hint="", tries=1, next_try_s=0.0)
 
-    assert trouble.kind in FAILURES
+    assert failure.kind in FAILURES
