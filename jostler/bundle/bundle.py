@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from itertools import chain, count, repeat
 from typing import TYPE_CHECKING
 
 import orjson
 
-from jostler.bundle.entry import Entries
+from jostler.bundle.entry import Entries, Facts
 from jostler.format.blocks import Block, BlockWriter
 from jostler.format.names import BundleName, Kind, display
 from jostler.format.row import Archiver, Rejection, instant, row, row_head
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from jostler.bundle.batch import Batch
-    from jostler.bundle.entry import Entry, Facts
+    from jostler.bundle.entry import Entry
     from jostler.format.compression import Compression
 
 
@@ -243,20 +244,32 @@ def index_object(header: Header, attempt: Attempt) -> bytes:
         orjson.dumps(header.url),
     )
     has_facts = header.index_form is IndexForm.WITH_FACTS
-    for line, entry, block in attempt.lines():
-        filename = orjson.dumps(display(entry.filename))
-        raw = b'{"Filename":%b,"Size":%d,"TimeAdded":"%b",%b,"Line":%d,"Hash":"%b"' % (
+    entries = attempt.entries
+    told = chain(entries.facts, repeat(None))
+    # By columns: an entry as an object for each line would take as long as the line.
+    columns = zip(count(1), entries.rows(), told, _places(attempt), strict=False)
+    for line, (path, _, size, mtime_ns, _, added_us, digest), facts, place in columns:
+        filename = orjson.dumps(display(path.partition("/")[2]))
+        raw = b'{"Filename":%b,"Size":%d,"TimeAdded":"%b",%b,"Line":%d,"Hash":"%b",%b%b' % (
             filename,
-            entry.state.size,
-            instant(entry.added_us).encode(),
+            size,
+            instant(added_us).encode(),
             shared,
             line,
-            entry.hash.hex().encode(),
+            digest.hex().encode(),
+            place,
+            # Start is the file's mtime if no flag fills it.
+            _facts(facts or Facts(mtime_ns // 1000, None, None)) if has_facts else b"}",
         )
-        raw += b',"Offset":%d,"Length":%d' % (block.offset, block.length)
-        raw += _facts(entry.index_facts) if has_facts else b"}"
         writer.add(row(head, filename, raw))
     return writer.finish()
+
+
+def _places(attempt: Attempt) -> Iterator[bytes]:
+    """Yield for each line the members of its index row that say where its block lies."""
+    ends = [*(block.line for block in attempt.blocks[1:]), len(attempt.entries) + 1]
+    for block, end in zip(attempt.blocks, ends, strict=True):
+        yield from repeat(b'"Offset":%d,"Length":%d' % block[1:], end - block.line)
 
 
 def _facts(facts: Facts) -> bytes:

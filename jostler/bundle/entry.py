@@ -109,11 +109,6 @@ class Entry(NamedTuple):
         """The path below the datatype's directory, as rows have it."""
         return self.path.partition("/")[2]
 
-    @property
-    def index_facts(self) -> Facts:
-        """The values of Start, End and WorkID; Start is the file's mtime if no flag fills it."""
-        return self.facts or Facts(self.state.mtime_ns // 1000, None, None)
-
     def unchanged(self, status: os.stat_result) -> bool:
         """Say whether the file certainly still is what was read.
 

@@ -101,8 +101,8 @@ def lines(record: Record) -> Iterator[bytes]:
         blocks = [tuple(block) for block in attempt.blocks]
         facts = [fact and list(fact) for fact in attempt.entries.facts]
         yield _dumps({"upload_id": attempt.upload_id, "blocks": blocks, "facts": facts})
-        for path, state, added_us, digest, _ in attempt.entries:
-            yield _dumps([path, *state, added_us, digest.hex()])
+        for *seen, digest in attempt.entries.rows():
+            yield _dumps([*seen, digest.hex()])
 
 
 def _dumps(value: object) -> bytes:
