@@ -24,6 +24,7 @@ from requests.exceptions import RequestException
 
 from jostler.schema import fields_to_api
 from jostler.storage.causes import cause
+from loader.bigquery.polling import GROWTH, MOST_S, Polling
 from loader.errors import RunError, WarehouseError
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 TIMEOUT_S = 60.0
-POLL_S = (0.25, 8.0)
 POOL = 64
 _REQUEST_RE = re.compile(r"^(?:\d{3} )?[A-Z]+ \S+: ")
 _RESUMABLE_BYTES = 4 * 1024 * 1024
@@ -79,6 +79,7 @@ class Warehouse:
         self.location = location
         self._retry = DEFAULT_RETRY.with_timeout(patience_s)
         self._job_retry = DEFAULT_JOB_RETRY.with_timeout(patience_s)
+        self._polling = Polling()
         self._how: Json = {"retry": self._retry, "timeout": TIMEOUT_S}
         emulated = bool(os.environ.get("BIGQUERY_EMULATOR_HOST"))
         try:
@@ -219,7 +220,7 @@ class Warehouse:
     def _run(self, job_id: str, begin: Callable[[], bigquery.LoadJob]) -> tuple[Job, bool]:
         with _translated(f"job {job_id}"):
             try:
-                return self._ended(begin()), True
+                return self._ended(begin(), ours=True), True
             except api.Conflict:
                 pass  # the id exists: our own job if a reply was lost, or another loader's
         found = self.job(job_id)
@@ -227,12 +228,16 @@ class Warehouse:
             raise WarehouseError(f"job {job_id}: is said to exist, and is not found")
         return found, False
 
-    def _ended(self, job: bigquery.LoadJob) -> Job:
-        wait_s = POLL_S[0]
+    def _ended(self, job: bigquery.LoadJob, *, ours: bool = False) -> Job:
+        """Wait for the end of a job; of one that was submitted now, remember how long it took."""
+        began_s = time.monotonic()
+        wait_s, again_s = self._polling.waits()
         while job.state != "DONE":
             time.sleep(wait_s)
-            wait_s = min(wait_s * 1.5, POLL_S[1])
+            wait_s, again_s = again_s, min(again_s * GROWTH, MOST_S)
             job.reload(**self._how)
+        if ours:
+            self._polling.note(time.monotonic() - began_s)
         failed = job.error_result
         return Job(
             id=job.job_id,
