@@ -11,6 +11,7 @@ from collections import Counter
 from contextlib import closing
 from dataclasses import replace
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -45,6 +46,7 @@ class _RejectedRow(msgspec.Struct):
     raw: _Reason
 
 
+_KEY, _HASH = attrgetter("filename", "hash"), attrgetter("hash")
 _REJECTED_ROWS = msgspec.json.Decoder(_RejectedRow)
 _COUNTS = msgspec.msgpack.Decoder(list[tuple[str, str, int]])
 
@@ -195,11 +197,17 @@ class _Once:
 
     def of(self, index: Index) -> Iterable[File]:
         """Return the files of an index that match and that no earlier index has."""
-        files: Iterable[File] = index.files
+        files = index.files
         if self._matches:
-            files = filter(self._matches, files)
+            files = list(filter(self._matches, files))
         seen = self._seen.get(index.ending)
-        return files if seen is None else self._new(files, seen)
+        if seen is None:
+            return files
+        keys = set(map(_KEY, files))
+        if len(keys) == len(files) and seen.isdisjoint(keys) and all(map(_HASH, files)):
+            seen |= keys  # as nearly always: nothing came twice
+            return files
+        return self._new(files, seen)
 
     def _new(self, files: Iterable[File], seen: set[tuple[str, str]]) -> Iterator[File]:
         for file in files:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from isal import isal_zlib
 
 from jostler.archive.reading import READERS, RowReader, Unread, digest
-from jostler.archive.saving import Directory, Saved, SaveError, with_mark
+from jostler.archive.saving import Directory, Saved, SaveError, TakenError, with_mark
 from jostler.errors import DamageError, JostlerError
 
 if TYPE_CHECKING:
@@ -105,36 +105,38 @@ class Retrieval:
             except SaveError as exc:
                 self._report.problems.append(str(exc))
 
-    def _paths(self, file: File, content_hash: str) -> tuple[Path, Path]:
-        """Return a file's path, and the one that it has if another file took the first."""
+    def _path(self, file: File) -> str:
         day = f"{file.origin.day:%Y/%m/%d}"
         own_day, slash, name = file.path.rpartition("/")
         if slash and not self._layout.flatten_days:
-            day, name = own_day, name or file.path
-        path = self._to.path(self._layout.relative(file.datatype, day, name or file.path))
-        return path, with_mark(path, content_hash[:MARK])
+            day = own_day
+        return self._to.path(self._layout.relative(file.datatype, day, name or file.path))
 
     def _is_there(self, file: File) -> bool:
-        if not file.hash:
-            return False
         try:
-            paths = self._paths(file, file.hash)
+            path = self._path(file)
         except SaveError as exc:
             self._report.problems.append(str(exc))
             return True  # it can never be written
-        found = any(self._to.has(path, file.hash) for path in paths)
-        self._report.already += found
-        return found
+        # Some hashes are those of bytes that are not stored: such a file is read again, and
+        # compared when it is saved.
+        is_there = (
+            bool(file.hash)
+            and self._to.has(path)
+            and (
+                self._to.has(path, file.hash)
+                or self._to.has(with_mark(path, file.hash[:MARK]), file.hash)
+            )
+        )
+        self._report.already += is_there
+        return is_there
 
     def _save(self, row: Row) -> None:
-        path, other = self._paths(row.file, digest(row.raw))
-        report = self._report
+        report, path, when = self._report, self._path(row.file), row.file.begin
         try:
-            saved = self._to.save(path, row.raw, row.file.begin)
-        except SaveError:
-            if not path.exists():
-                raise
-            saved = self._to.save(other, row.raw, row.file.begin)
+            saved = self._to.save(path, row.raw, when)
+        except TakenError:
+            saved = self._to.save(with_mark(path, digest(row.raw)[:MARK]), row.raw, when)
             report.renamed += saved is Saved.WRITTEN
         if saved is Saved.ALREADY:
             report.already += 1
@@ -146,13 +148,11 @@ class Retrieval:
     def bundles(self, bundles: Iterable[Bundle]) -> None:
         """Write the data objects that are not there yet, as they are."""
         pool = ThreadPoolExecutor(READERS, thread_name_prefix="bundles")
-        ahead: deque[tuple[Bundle, Path, Future[bytes]]] = deque()
+        ahead: deque[tuple[Bundle, str, Future[bytes]]] = deque()
         try:
             for bundle in bundles:
                 path = self._path_of(bundle)
-                if (
-                    path.exists()
-                ):  # an object never changes, and the file was whole when it got its name
+                if self._to.has(path):  # an object never changes, and the copy is whole
                     self._report.already += 1
                     continue
                 ahead.append((bundle, path, pool.submit(self._packed, bundle)))
@@ -163,7 +163,7 @@ class Retrieval:
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _path_of(self, bundle: Bundle) -> Path:
+    def _path_of(self, bundle: Bundle) -> str:
         origin = bundle.origin
         name = origin.data.rpartition("/")[2]
         day = f"{origin.day:%Y/%m/%d}"
@@ -183,7 +183,7 @@ class Retrieval:
             raise DamageError(f"{origin.url} does not decompress: {exc}") from exc
         return data
 
-    def _save_bundle(self, bundle: Bundle, path: Path, future: Future[bytes]) -> None:
+    def _save_bundle(self, bundle: Bundle, path: str, future: Future[bytes]) -> None:
         try:
             data = future.result()
             saved = self._to.save(path, data, bundle.last)

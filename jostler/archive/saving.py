@@ -1,8 +1,11 @@
 """Save what was read as files of a directory.
 
 **Invariant:** a file under its final name is complete: it is written under a temporary name and
-then linked.  A file that is already there is never overwritten, unless it is empty.  No path leaves
-the directory, whatever a stored Filename is.
+then linked or renamed.  A file that is already there is never overwritten, unless it is empty.  No
+path leaves the directory, whatever a stored Filename is.
+
+Paths are texts: a directory takes a hundred thousand small files, and path objects cost as much as
+writing them.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import errno
 import os
 from contextlib import suppress
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -19,13 +23,17 @@ from jostler.errors import JostlerError
 
 if TYPE_CHECKING:
     from datetime import datetime
-    from pathlib import Path
 
 _NAME_BYTES = 255
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class SaveError(JostlerError):
-    """A file cannot be saved, or another file has its name."""
+    """A file cannot be saved."""
+
+
+class TakenError(SaveError):
+    """Another file has its name."""
 
 
 class Saved(Enum):
@@ -40,16 +48,17 @@ class Directory:
 
     Args:
         root: the directory.
-        alone: whether no other process writes there; a temporary file that a process which died
-            has left is then used again.
+        alone: whether no other process writes there.  Then a directory is listed once instead of
+            asking for each file, and a temporary file that a process which died has left is used
+            again.
     """
 
     def __init__(self, root: Path, *, alone: bool = False) -> None:
-        self.root = root
+        self._root = str(root)
         self._alone = alone
-        self._made: set[str] = set()
+        self._names: dict[str, set[str]] = {}
 
-    def path(self, relative: str) -> Path:
+    def path(self, relative: str) -> str:
         """Return the path for a name with slashes; what would leave the directory is replaced.
 
         Raises:
@@ -61,77 +70,92 @@ class Directory:
                 raise SaveError(f"{relative}: {part[:40]}… is too long for the name of a file")
         if not parts:
             raise SaveError(f"{relative!r} is no name of a file")
-        return self.root.joinpath(*parts)
+        return "/".join((self._root, *parts))
 
-    def has(self, path: Path, content_hash: str) -> bool:
-        """Return whether a file is there with content of this Hash."""
+    def has(self, path: str, content_hash: str = "") -> bool:
+        """Return whether a file is there, and has content of this Hash if one is given."""
+        folder, _, name = path.rpartition("/")
+        if self._alone and name not in self._known(folder):
+            return False
         try:
-            return bool(content_hash) and digest(path.read_bytes()) == content_hash
+            with open(path, "rb") as file:  # noqa: PTH123 - see above
+                return not content_hash or digest(file.read()) == content_hash
         except OSError:
             return False
 
-    def save(self, path: Path, data: bytes, when: datetime) -> Saved:
+    def save(self, path: str, data: bytes, when: datetime) -> Saved:
         """Save a file with this modification time.
 
         Raises:
-            SaveError: there is another file of that name, or the disk refuses.
+            TakenError: there is another file of that name.
+            SaveError: the disk refuses.
         """
+        folder, _, name = path.rpartition("/")
         try:
-            return self._save(path, data, when)
+            known = self._known(folder)
+            tmp = self._write(folder, name, data, when)
+            try:
+                if self._alone and name not in known:
+                    os.rename(tmp, path)  # noqa: PTH104 - see above
+                    known.add(name)
+                    return Saved.WRITTEN
+                return self._link(tmp, path, data)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(tmp)  # noqa: PTH108 - see above
         except OSError as exc:
             raise SaveError(f"{path}: {exc.strerror or exc}") from exc
 
-    def _save(self, path: Path, data: bytes, when: datetime) -> Saved:
-        self._make(path.parent)
-        tmp = self._write(path, data, when)
-        try:
-            try:
-                os.link(tmp, path, follow_symlinks=False)
-            except FileExistsError:
-                return self._beside(path, tmp, data)
-            except OSError as exc:
-                if exc.errno not in {errno.EPERM, errno.ENOTSUP, errno.ENOSYS}:
-                    raise
-                if path.exists():
-                    return self._beside(path, tmp, data)
-                tmp.rename(path)  # a file system without hard links
-            return Saved.WRITTEN
-        finally:
-            with suppress(FileNotFoundError):
-                tmp.unlink()
+    def _known(self, folder: str) -> set[str]:
+        """Make a directory once; return the names in it, if nobody else changes them."""
+        if folder not in self._names:
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - see above
+            names = os.listdir(folder) if self._alone else ()  # noqa: PTH208 - see above
+            self._names[folder] = set(names)
+        return self._names[folder]
 
-    def _beside(self, path: Path, tmp: Path, data: bytes) -> Saved:
-        """Deal with a file that has the name already."""
-        found = path.read_bytes()
-        if found == data:
-            return Saved.ALREADY
-        if found:
-            raise SaveError(f"{path} is there already and has other content")
-        tmp.rename(path)  # empty: written before a power failure, but not synced
+    def _link(self, tmp: str, path: str, data: bytes) -> Saved:
+        """Give a file its name, unless another one has it."""
+        try:
+            os.link(tmp, path, follow_symlinks=False)  # link(2) never overwrites
+        except FileExistsError:
+            return _beside(tmp, path, data)
+        except OSError as exc:
+            if exc.errno not in {errno.EPERM, errno.ENOTSUP, errno.ENOSYS}:
+                raise
+            if os.path.lexists(path):  # a file system without hard links
+                return _beside(tmp, path, data)
+            os.rename(tmp, path)  # noqa: PTH104 - see above
         return Saved.WRITTEN
 
-    def _write(self, path: Path, data: bytes, when: datetime) -> Path:
-        unique = digest(os.fsencode(path.name))[:16] if self._alone else uuid4().hex
-        tmp = path.with_name(f".jostler-{unique}.part")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        fd = os.open(tmp, flags, 0o644)
+    def _write(self, folder: str, name: str, data: bytes, when: datetime) -> str:
+        unique = digest(os.fsencode(name))[:16] if self._alone else uuid4().hex
+        tmp = f"{folder}/.jostler-{unique}.part"
+        fd = os.open(tmp, _FLAGS, 0o644)
         try:
-            with open(fd, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor
-                view = memoryview(data)
-                while view:
-                    view = view[file.write(view) :]
-                seconds = when.timestamp()
-                os.utime(fd, (seconds, seconds))
+            left = memoryview(data)
+            while left:
+                left = left[os.write(fd, left) :]
+            seconds = when.timestamp()
+            os.utime(fd, (seconds, seconds))
         except BaseException:  # Ctrl-C too
             with suppress(OSError):
-                tmp.unlink()
+                os.unlink(tmp)  # noqa: PTH108 - see above
             raise
+        finally:
+            os.close(fd)
         return tmp
 
-    def _make(self, directory: Path) -> None:
-        if str(directory) not in self._made:
-            directory.mkdir(parents=True, exist_ok=True)
-            self._made.add(str(directory))
+
+def _beside(tmp: str, path: str, data: bytes) -> Saved:
+    """Deal with a file that has the name already."""
+    found = Path(path).read_bytes()
+    if found == data:
+        return Saved.ALREADY
+    if found:
+        raise TakenError(f"{path} is there already and has other content")
+    os.rename(tmp, path)  # noqa: PTH104 - empty: written before a power failure, but not synced
+    return Saved.WRITTEN
 
 
 def _part(part: str) -> str:
@@ -139,6 +163,7 @@ def _part(part: str) -> str:
     return part.replace(".", "%2E") if part in {".", ".."} else part
 
 
-def with_mark(path: Path, mark: str) -> Path:
+def with_mark(path: str, mark: str) -> str:
     """Return the path beside another one: `a.json` with the mark `5f` is `a~5f.json`."""
-    return path.with_name(f"{path.stem}~{mark}{path.suffix}")
+    stem, suffix = os.path.splitext(path)  # noqa: PTH122 - see above
+    return f"{stem}~{mark}{suffix}"

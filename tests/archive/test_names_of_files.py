@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,10 +17,6 @@ from jostler.archive.catalogue import File, Query
 from jostler.archive.saving import Directory, Saved, SaveError
 from jostler.archive.template import Template
 from tests.support.archive import DATA, FILE, ORIGIN
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 WHEN = FILE.added
 
@@ -90,7 +86,7 @@ def test_no_name_leads_out_of_the_directory(
     """Names are data of strangers."""
     root = tmp_path_factory.getbasetemp() / "to"
     try:
-        path = Directory(root).path(name)
+        path = Path(Directory(root).path(name))
     except SaveError:
         return
     assert path.is_relative_to(root)
@@ -98,21 +94,22 @@ def test_no_name_leads_out_of_the_directory(
     assert path != root
 
 
-def test_a_file_is_never_overwritten_nor_followed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_file_is_never_overwritten_nor_followed(tmp_path: Path, *, alone: bool) -> None:
     """Equal content is good; other content is an error; an empty file was never finished."""
-    to = Directory(tmp_path)
-    path = to.path("d/a.json")
-    assert to.save(path, b"1", WHEN) is Saved.WRITTEN
+    to = Directory(tmp_path, alone=alone)
+    path = Path(to.path("d/a.json"))
+    assert to.save(str(path), b"1", WHEN) is Saved.WRITTEN
     assert path.stat().st_mtime == WHEN.timestamp()
-    assert to.save(path, b"1", WHEN) is Saved.ALREADY
+    assert to.save(str(path), b"1", WHEN) is Saved.ALREADY
     with pytest.raises(SaveError, match="other content"):
-        to.save(path, b"2", WHEN)
+        to.save(str(path), b"2", WHEN)
     path.write_bytes(b"")
-    assert to.save(path, b"3", WHEN) is Saved.WRITTEN
-    link = to.path("link.json")
+    assert to.save(str(path), b"3", WHEN) is Saved.WRITTEN
+    link = Path(to.path("link.json"))
     link.symlink_to(tmp_path / "d/other")
     with pytest.raises(SaveError):
-        to.save(link, b"4", WHEN)
+        to.save(str(link), b"4", WHEN)
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["a.json", "d", "link.json"]
     with pytest.raises(SaveError, match="too long"):
         to.path("x" * 300)
