@@ -11,6 +11,7 @@ import hashlib
 from base64 import b64decode
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -193,21 +194,23 @@ def _inflated(packed: bytes | memoryview, wbits: int, where: str) -> bytes:
 
 
 def _rows(plain: bytes, wanted: set[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield Filename and `raw` of the wanted rows."""
-    for line in plain.split(b"\n"):
-        if not line:
-            continue
-        at = line.find(_HEAD_END)  # not inside of a string: there quotes are escaped
+    """Yield Filename and `raw` of the wanted rows; nothing is copied but these."""
+    start, size = 0, len(plain)
+    while start < size:
+        end = plain.find(b"\n", start)
+        end = size if end < 0 else end
+        at = plain.find(_HEAD_END, start, end)  # not inside of a string: there quotes are escaped
         try:
-            filename = orjson.loads(line[: at + 1] + b"}")["archiver"]["Filename"]
-            raw = line[at + len(_HEAD_END) : -1]
+            filename = orjson.loads(plain[start : at + 1] + b"}")["archiver"]["Filename"]
+            if filename in wanted:
+                yield filename, plain[at + len(_HEAD_END) : end - 1]
         except (ValueError, KeyError, TypeError):
-            try:
-                filename, raw = _other_row(line)
-            except (msgspec.DecodeError, ValueError, KeyError, TypeError, AttributeError):
-                continue  # no row; whoever wants it is told that it is not there
-        if filename in wanted:
-            yield filename, raw
+            # What is no row is left out; whoever wants it is told that it is not there.
+            with suppress(msgspec.DecodeError, ValueError, KeyError, TypeError, AttributeError):
+                filename, raw = _other_row(plain[start:end])
+                if filename in wanted:
+                    yield filename, raw
+        start = end + 1
 
 
 def _other_row(line: bytes) -> tuple[str, bytes]:
