@@ -36,6 +36,7 @@ THREADS = 200
 """So many jobs are taken up at once: one that a fault holds up keeps no other waiting."""
 WORKERS = 6
 GET_WAIT_S = 0.5  # how long a GET waits for the job's end: clients poll again only a second later
+INTEGERS = frozenset({"skipLeadingRows", "maxBadRecords"})
 KINDS = ("load", "query", "copy")
 
 Effect = Callable[[duckdb.DuckDBPyConnection], Json]
@@ -129,7 +130,7 @@ class Jobs:
             raise unsupported(f"An {kind} job")
         api = given.get("jobReference") or {}
         ref = self._place(project, kind, api, config)
-        config["jobType"] = kind.upper()
+        config = {**config, kind: _with_integers(config[kind]), "jobType": kind.upper()}
         if config.get("dryRun"):
             statistics = self._work[kind].dry_run(project, config)
             seen: Json = {"configuration": config, "status": {"state": "DONE"}}
@@ -284,3 +285,11 @@ class Jobs:
             "status": status,
             "user_email": "nobody@embedded.invalid",
         }
+
+
+def _with_integers(settings: Json) -> Json:
+    """Return settings with integers as BigQuery returns them; the Python client sends strings."""
+    return {
+        name: int(value) if name in INTEGERS and str(value).isdecimal() else value
+        for name, value in settings.items()
+    }

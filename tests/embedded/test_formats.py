@@ -53,6 +53,13 @@ def test_csv_loads_by_position(client: bigquery.Client, dataset: str) -> None:
     ]
 
 
+def test_integers_of_a_job_come_back_as_integers(client: bigquery.Client, dataset: str) -> None:
+    """The Python client sends some as strings, and the Go client cannot read those."""
+    job = start(client, f"{dataset}.t", b"n\n1\n", autodetect=True, skip_leading_rows=1)
+
+    assert job._properties["configuration"]["load"]["skipLeadingRows"] == 1
+
+
 def test_csv_options(client: bigquery.Client, dataset: str) -> None:
     """Delimiter, quote, null marker, short rows and line ends inside of quotes are the job's."""
     data = b"1|'a\nb'|2022-09-29\n\\N|\\N\n"
