@@ -74,15 +74,15 @@ def duration(seconds: object) -> str:
     if known < MINUTE_S:
         return f"{max(0.0, round(known, 2)):.2g} s" if known < _FEW_S else f"{int(known)} s"
     left = int(known)
-    said: list[str] = []
+    parts: list[str] = []
     for length, unit in _SECOND_PARTS:
         amount, rest = divmod(left, length)
         if amount:
-            said.append(f"{amount:,} {unit}")
+            parts.append(f"{amount:,} {unit}")
             left = rest
-        if len(said) == 2 or (said and not amount):  # noqa: PLR2004 - two units are enough
+        if len(parts) == 2 or (parts and not amount):  # noqa: PLR2004 - two units are enough
             break
-    return " ".join(said)
+    return " ".join(parts)
 
 
 def instant(value: object) -> datetime | None:

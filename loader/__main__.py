@@ -49,8 +49,8 @@ def _run(argv: Sequence[str] | None) -> int:
         for problem in exc.problems:
             print(f"  {problem}", file=sys.stderr)
         return WRONG_USE
-    if told := extras.missing(*extras.PACKAGES):
-        print(f"jostler-load: {told}", file=sys.stderr)
+    if missing := extras.missing(*extras.PACKAGES):
+        print(f"jostler-load: {missing}", file=sys.stderr)
         return SOME_FAILED
     from jostler.schema.native import find  # noqa: PLC0415 - see the module's invariant
     from loader.cli.command import command  # noqa: PLC0415 - as above

@@ -181,9 +181,9 @@ class Planner:
             "Host": self._run.host,
             "Version": self._run.version,
         }
-        self._batches.add(row).add_done_callback(self._told)
+        self._batches.add(row).add_done_callback(self._report_unwritten)
 
-    def _told(self, written: Future[None]) -> None:
+    def _report_unwritten(self, written: Future[None]) -> None:
         if exc := written.exception():
             self._console.event("ledger.not_written", "error", error=str(exc))
 

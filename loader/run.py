@@ -239,10 +239,10 @@ class Loader:
             self._console.event("day.crashed", "error", **facts, trace=traceback.format_exc())
             outcome = Future()
             outcome.set_result(Outcome(day=day, status=Status.FAILED, why=why))
-        outcome.add_done_callback(self._told)
+        outcome.add_done_callback(self._report_end)
         return outcome
 
-    def _told(self, ended: Future[Outcome]) -> None:
+    def _report_end(self, ended: Future[Outcome]) -> None:
         outcome = ended.result()
         day = outcome.day
         level = "info" if outcome.status in {Status.SUCCESS, Status.SKIPPED} else "error"

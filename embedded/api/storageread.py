@@ -130,15 +130,15 @@ class StorageRead:
 
     def _create(self, request: types.CreateReadSessionRequest) -> types.ReadSession:
         """Read the current rows and divide them into streams."""
-        asked = request.read_session
-        if asked.data_format != types.DataFormat.ARROW:
+        session = request.read_session
+        if session.data_format != types.DataFormat.ARROW:
             raise unsupported("A read session in another format than ARROW")
-        if asked.table_modifiers.snapshot_time:
+        if session.table_modifiers.snapshot_time:
             raise unsupported("snapshot_time of a read session")
-        options = asked.read_options
+        options = session.read_options
         if options.sample_percentage:
             raise unsupported("sample_percentage of a read session")
-        rows = self._rows(asked.table, list(options.selected_fields), options.row_restriction)
+        rows = self._rows(session.table, list(options.selected_fields), options.row_restriction)
         name = f"{request.parent}/locations/us/sessions/{uuid.uuid4().hex}"
         streams = min(request.max_stream_count or 1, MAX_STREAMS, rows.num_rows)
         size = -(-rows.num_rows // streams) if streams else 0
@@ -151,7 +151,7 @@ class StorageRead:
             expire_time=datetime.now(UTC) + LIFE,
             data_format=types.DataFormat.ARROW,
             arrow_schema={"serialized_schema": rows.schema.serialize().to_pybytes()},
-            table=asked.table,
+            table=session.table,
             read_options=options,
             streams=[{"name": f"{name}/streams/{n}"} for n in range(streams)],
             estimated_row_count=rows.num_rows,

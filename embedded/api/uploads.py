@@ -99,12 +99,12 @@ class Uploads:
 
 def _piece(call: Call) -> tuple[int, int]:
     """Return the start of a chunk and the total size, in bytes; -1 for what is not given."""
-    said = call.headers.get("content-range")
-    if said is None:
+    content_range = call.headers.get("content-range")
+    if content_range is None:
         return 0, len(call.body)
-    found = PIECE.fullmatch(said)
+    found = PIECE.fullmatch(content_range)
     if found is None:
-        raise invalid(f"Invalid Content-Range: {said}")
+        raise invalid(f"Invalid Content-Range: {content_range}")
     start, total = found.groups()
     return int(start or -1), -1 if total == "*" else int(total)
 

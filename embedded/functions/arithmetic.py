@@ -31,25 +31,25 @@ def _is_decimal(name: str) -> str:
 
 def _checked(name: str, wrong: str, value: str) -> str:
     """Return a macro of one argument x; under the condition `wrong` it raises an error."""
-    said = f"'Floating point error in function: {name.upper()}(' || CAST(x AS VARCHAR) || ')'"
+    message = f"'Floating point error in function: {name.upper()}(' || CAST(x AS VARCHAR) || ')'"
     return (
         f"CASE WHEN {_is_decimal('x')} THEN {_no(f'{name.upper()} of NUMERIC')} "
-        f"WHEN {wrong} THEN error({said}) ELSE {value} END"
+        f"WHEN {wrong} THEN error({message}) ELSE {value} END"
     )
 
 
 def _overflow(sign: str) -> str:
     """Return the condition of an overflow of FLOAT64: a result out of range, operands in range."""
     value = f"(CAST(a AS DOUBLE) {sign} CAST(b AS DOUBLE))"
-    said = f"'double overflow: ' || CAST(a AS VARCHAR) || ' {sign} ' || CAST(b AS VARCHAR)"
+    message = f"'double overflow: ' || CAST(a AS VARCHAR) || ' {sign} ' || CAST(b AS VARCHAR)"
     finite = "NOT isinf(CAST(a AS DOUBLE)) AND NOT isinf(CAST(b AS DOUBLE))"
-    return f"CASE WHEN isinf({value}) AND {finite} THEN error({said}) ELSE {value} END"
+    return f"CASE WHEN isinf({value}) AND {finite} THEN error({message}) ELSE {value} END"
 
 
 def _perhaps(sign: str) -> str:
     """Return the condition if only DuckDB knows the type; an infinity's text begins with inf."""
     text = "CAST({0} AS VARCHAR) IN ('inf', '-inf')"
-    said = f"'double overflow: ' || CAST(a AS VARCHAR) || ' {sign} ' || CAST(b AS VARCHAR)"
+    message = f"'double overflow: ' || CAST(a AS VARCHAR) || ' {sign} ' || CAST(b AS VARCHAR)"
     exact = f"{_is_decimal('a')} AND {_is_decimal('b')}"
     refused = f"WHEN {exact} THEN {_no('NUMERIC * NUMERIC')} " if sign == "*" else ""
     if sign == "-":
@@ -58,7 +58,7 @@ def _perhaps(sign: str) -> str:
     return (
         f"CASE {refused}WHEN typeof(a {sign} b) = 'DOUBLE' AND "
         f"{text.format(f'(a {sign} b)')} AND NOT "
-        f"({text.format('a')} OR {text.format('b')}) THEN error({said}) ELSE a {sign} b END"
+        f"({text.format('a')} OR {text.format('b')}) THEN error({message}) ELSE a {sign} b END"
     )
 
 

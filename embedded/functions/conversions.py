@@ -73,10 +73,10 @@ def _clock() -> str:
     return f"CASE WHEN {_full(_CLOCK)} THEN TRY_CAST({TEXT} AS TIME) END"
 
 
-def _pair(name: str, kind: str, text: str, said: str, **more: str) -> dict[str, str]:
+def _pair(name: str, kind: str, text: str, message: str, **more: str) -> dict[str, str]:
     """Return two macros: one raises an error, one returns NULL; `more` has cases by DuckDB type."""
-    said = f"error({said})"
-    strict = f"CASE WHEN x IS NULL OR {text} IS NOT NULL THEN {text} ELSE {said} END"
+    failure = f"error({message})"
+    strict = f"CASE WHEN x IS NULL OR {text} IS NOT NULL THEN {text} ELSE {failure} END"
     return {
         f"bq_{name}": by_type(
             {"VARCHAR": strict, **{k: v.format("CAST") for k, v in more.items()}},

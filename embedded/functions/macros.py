@@ -90,10 +90,10 @@ _INSTANT_TEXT = _FRACTION.format(f"strftime(CAST(x AS TIMESTAMP), {_SECONDS})") 
 
 def _json_as(types: str, value: str, noun: str) -> tuple[str, str]:
     """Return an overload that converts a JSON value only if it has one of these JSON types."""
-    said = f"error('The provided JSON input is not {noun}')"
+    failure = f"error('The provided JSON input is not {noun}')"
     return (
         "j JSON",
-        f"CASE WHEN json_type(j) IN ({types}) THEN {value} WHEN j IS NOT NULL THEN {said} END",
+        f"CASE WHEN json_type(j) IN ({types}) THEN {value} WHEN j IS NOT NULL THEN {failure} END",
     )
 
 

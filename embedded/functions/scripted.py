@@ -126,6 +126,8 @@ def register(database: duckdb.DuckDBPyConnection) -> None:
             database.create_function(name, function, takes, gives, null_handling="special")  # type: ignore[call-overload]
         except duckdb.InvalidInputException:  # without numpy
             args = ", ".join(f"a{place}" for place, _ in enumerate(takes))
-            said = "This function needs numpy, which is not installed beside the embedded BigQuery"
-            body = f"CAST(error('{said}') AS {gives})"
+            reason = (
+                "This function needs numpy, which is not installed beside the embedded BigQuery"
+            )
+            body = f"CAST(error('{reason}') AS {gives})"
             database.execute(f"CREATE OR REPLACE TEMP MACRO {name} ({args}) AS ({body})")

@@ -89,8 +89,8 @@ def _unfit(value: object, name: str, kind: str) -> Flaw:
             f"Could not convert value 'string_value: \"{value}\"' to {kind}. "
             f"Field: {name}; Value: {value}"
         )
-    said = f"'number_value: {value}'"
-    return Flaw(f"Could not convert value {said} to {kind}. Field: {name}; Value: {value}")
+    shown = f"'number_value: {value}'"
+    return Flaw(f"Could not convert value {shown} to {kind}. Field: {name}; Value: {value}")
 
 
 def _string(value: object, name: str) -> object:

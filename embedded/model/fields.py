@@ -131,8 +131,8 @@ def _column(api: Json, path: str, depth: int) -> Field:
     _check_keys(api, where)
     fields = _columns(api.get("fields") or [], f"{where}.", depth + 1)
     if (kind == "RECORD") != bool(fields):
-        said = "has no fields" if kind == "RECORD" else "is not a RECORD but has fields"
-        raise invalid(f"Field {where} of type {kind} {said}")
+        problem = "has no fields" if kind == "RECORD" else "is not a RECORD but has fields"
+        raise invalid(f"Field {where} of type {kind} {problem}")
     field = Field(
         name=name,
         type=kind,

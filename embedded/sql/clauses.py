@@ -73,10 +73,10 @@ def _output(item: exp.Expr) -> exp.Expr:
     return item
 
 
-def _grouped(item: exp.Expr, said: str) -> None:
+def _grouped(item: exp.Expr, problem: str) -> None:
     kinds = may_be(item)
     if kinds and all(kind.startswith(("ARRAY", "JSON")) for kind in kinds):
-        raise ApiError("invalidQuery", f"A column of type {types_text(item)} {said}")
+        raise ApiError("invalidQuery", f"A column of type {types_text(item)} {problem}")
 
 
 CLAUSES: dict[type[exp.Expr], Callable[[exp.Expr], None]] = {

@@ -41,8 +41,8 @@ def parsed_all(sql: str) -> list[exp.Expr]:
             if tree is not None
         ]
     except SqlglotError as exc:
-        said = str(exc).splitlines()[0] if str(exc) else "cannot be parsed"
-        raise ApiError("invalidQuery", f"Syntax error: {said}") from exc
+        message = str(exc).splitlines()[0] if str(exc) else "cannot be parsed"
+        raise ApiError("invalidQuery", f"Syntax error: {message}") from exc
 
 
 def _numbered(sql: str) -> str:

@@ -97,14 +97,14 @@ def _function(node: exp.Expr, name: str, taken: frozenset[str]) -> None:
     args = [node.this]
     if name in BOTH:
         args.append(node.expression)
-    said = _spelt(node)
+    spelling = _spelt(node)
     for arg in args:
         inner = arg
         while isinstance(inner, exp.Order | exp.Limit):
             inner = inner.this
         values = inner.expressions if isinstance(inner, exp.Distinct) else [inner]
         for value in values:
-            check_type(value, taken, said, args)
+            check_type(value, taken, spelling, args)
 
 
 def _spelt(node: exp.Expr) -> str:

@@ -87,13 +87,13 @@ def check_type(
         raise no_signature(where, args)
 
 
-def check_common_type(nodes: Iterable[exp.Expr | None], where: str, said: str = "") -> None:
+def check_common_type(nodes: Iterable[exp.Expr | None], where: str, beginning: str = "") -> None:
     """Check that the first of some expressions may share a type with each other one.
 
     Args:
         nodes: the expressions; None stands for an absent one.
         where: the function or operator, for the message.
-        said: the message's beginning, if it is not "No matching signature".
+        beginning: the message's beginning, if it is not "No matching signature".
 
     Raises:
         ApiError: two of them have no type in common for certain.
@@ -104,13 +104,15 @@ def check_common_type(nodes: Iterable[exp.Expr | None], where: str, said: str = 
             kinds = (may_be(left), may_be(right))
             arrays = [k for k in kinds if k and any(x.startswith("ARRAY") for x in k)]
             if None not in kinds and not arrays and not _have_common_type(left, right):
-                if said:
+                if beginning:
                     types = "{" + ", ".join(map(types_text, present)) + "}"
-                    raise ApiError("invalidQuery", f"{said} {types} do not have a common supertype")
+                    raise ApiError(
+                        "invalidQuery", f"{beginning} {types} do not have a common supertype"
+                    )
                 raise no_signature(where, present)
 
 
-def check_ordered(node: exp.Expr, said: str) -> None:
+def check_ordered(node: exp.Expr, beginning: str) -> None:
     """Check that an expression may have a type with an order ("Data types: orderable").
 
     Raises:
@@ -118,7 +120,7 @@ def check_ordered(node: exp.Expr, said: str) -> None:
     """
     kinds = may_be(node)
     if kinds and all(kind.startswith(UNORDERED) for kind in kinds):
-        raise ApiError("invalidQuery", f"{said} {types_text(node)} is not supported")
+        raise ApiError("invalidQuery", f"{beginning} {types_text(node)} is not supported")
 
 
 def no_signature(where: str, args: Iterable[exp.Expr | None]) -> ApiError:

@@ -103,7 +103,7 @@ def await_lock(config: Config, journal: Journal, meanwhile: Meanwhile) -> IO[byt
     Raises:
         ConfigError: the directory cannot be created or written, or other users may write in it.
     """
-    said = False
+    warned = False
     while not meanwhile.stop.is_set():
         try:
             lock = journal.open()
@@ -114,8 +114,8 @@ def await_lock(config: Config, journal: Journal, meanwhile: Meanwhile) -> IO[byt
         if config.mode is Mode.ONCE:
             log.error("state.in_use", dir=str(config.state_dir))
             return None
-        if not said:
-            said = True
+        if not warned:
+            warned = True
             log.warning("state.in_use", dir=str(config.state_dir), next="waiting for it")
         meanwhile.rest(LOCK_TRY_S)
     return None

@@ -77,7 +77,7 @@ def _read(
 ) -> tuple[dict[str, str], list[str]]:
     """Return the values by flag as text, and what is wrong with the file."""
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}, [f"-config: there is no file {path}"] if required else []
     except PermissionError as exc:
@@ -87,7 +87,7 @@ def _read(
     by_name = {name: flag for flag in allowed for name in (flag.name, *flag.aliases)}
     found: dict[str, str] = {}
     problems = []
-    for key, value in told.items():
+    for key, value in document.items():
         flag = by_name.get(key)
         text = _text(value)
         if flag is None:

@@ -81,15 +81,15 @@ class Progress:
     def text(self) -> str:
         """Say in one line what was done."""
         tally = self._tally
-        said = [counted(tally.days, "day"), counted(tally.rows, "index row")]
+        parts = [counted(tally.days, "day"), counted(tally.rows, "index row")]
         if tally.indexes:
             read = f"{counted(tally.indexes, 'index object')}, {tally.read} of them from the bucket"
-            said.append(read)
+            parts.append(read)
         if self.size_bytes:
-            said.append(f"{counted(self.files, 'file')} of {size(self.size_bytes)}")
+            parts.append(f"{counted(self.files, 'file')} of {size(self.size_bytes)}")
         elif self.files:
-            said.append(counted(self.files, "result"))
-        return f"searched: {'; '.join(said)}"
+            parts.append(counted(self.files, "result"))
+        return f"searched: {'; '.join(parts)}"
 
     def _write(self, text: str) -> None:
         with suppress(OSError, ValueError):  # closed, or nobody reads

@@ -114,11 +114,11 @@ def _csv(records: Iterable[T], kind: Kind[T]) -> Iterator[str]:
 
 
 def _line(members: dict[str, Any]) -> str:
-    told = {
+    printable = {
         key: rfc3339(value) if isinstance(value, datetime) else value
         for key, value in members.items()
     }
-    return orjson.dumps(told).decode().replace("\x7f", "\\u007f")
+    return orjson.dumps(printable).decode().replace("\x7f", "\\u007f")
 
 
 def file_members(file: File) -> dict[str, Any]:

@@ -71,13 +71,13 @@ def _sentence(exc: BaseException, host: str) -> str:
             return f"no network route leads to {host}"
         case OSError(filename=str(path)):
             return f"{path}: {exc.strerror}"
-    said = next((said for kinds, said in _SAID if isinstance(exc, kinds)), "")
+    template = next((template for kinds, template in _SENTENCES if isinstance(exc, kinds)), "")
     name = host.rpartition(":")[0] or host
-    return said.format(host=host, name=name, why=getattr(exc, "reason", None) or exc)
+    return template.format(host=host, name=name, why=getattr(exc, "reason", None) or exc)
 
 
 # The order matters: some of these types are subclasses of later ones.
-_SAID: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
+_SENTENCES: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
     ((socket.gaierror, urllib3.NameResolutionError), "the name {name} cannot be resolved"),
     ((ssl.SSLError,), "no TLS connection with {host}: {why}"),
     ((ConnectionRefusedError,), "{host} refuses connections"),

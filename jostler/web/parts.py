@@ -35,9 +35,9 @@ def when(value: object, now: datetime | None, *, missing: str = words.DASH) -> H
     whole = f"{then:%Y-%m-%d %H:%M:%S} UTC"
     if now is None:
         return tag("time", whole, datetime=machine)
-    said = words.ago(then, now)
+    age = words.ago(then, now)
     shown = tag("time", words.clock(then, now), datetime=machine, title=whole)
-    return join([shown, " ", tag("span", said, class_="ago")])
+    return join([shown, " ", tag("span", age, class_="ago")])
 
 
 def name(value: object, *, whole: str = "", link: object = None) -> Html:

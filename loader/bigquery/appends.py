@@ -121,8 +121,10 @@ class Appender(Generic[_P]):
             elif not job.reason:
                 return
             elif job.reason not in attempts.TRANSIENT or (failed := failed + 1) == TRIES:
-                told = "; ".join(str(error.get("message")) for error in job.errors)
-                raise WarehouseError(f"job {job.id} into {self._name}: {told}", reason=job.reason)
+                messages = "; ".join(str(error.get("message")) for error in job.errors)
+                raise WarehouseError(
+                    f"job {job.id} into {self._name}: {messages}", reason=job.reason
+                )
             else:
                 attempts.pause(failed)
 

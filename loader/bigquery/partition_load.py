@@ -100,7 +100,7 @@ class PartitionLoader:
             # An id of this run only: another run may refuse the same day at the same time.
             name = refused_id(job_id(day, ready, day.attempt + 1), self._run.id)
             row = report.row(Status.REJECTED, day.attempt, job=name, why=("TooManyBad", why))
-            return self._told(report, row)
+            return self._record(report, row)
         jobs = DayJobs(self._warehouse, found, ready, self._run, self._ledger.label)
         ended = attempts.load(
             jobs,
@@ -109,27 +109,27 @@ class PartitionLoader:
             is_unchanged=lambda: self._still(day) == day.fingerprint,
             pause=attempts.pause,
         )
-        return self._tell_ended(found, report, ended)
+        return self._record_end(found, report, ended)
 
-    def _tell_ended(self, found: Verified, report: DayReport, ended: Ended) -> Future[Outcome]:
+    def _record_end(self, found: Verified, report: DayReport, ended: Ended) -> Future[Outcome]:
         day, job = found.day, ended.job
-        told: Future[Outcome] = Future()
+        recorded: Future[Outcome] = Future()
         for attempt, failed in ended.failed.items():
             row = report.row(Status.FAILED, attempt, job=failed.id, why=_reason(failed))
             row["Errors"] = json.dumps(failed.errors)
-            told = self._told(report, row, failed)
+            recorded = self._record(report, row, failed)
         if ended.lost:  # with the day's old number, so that the next run meets the same job again
             return self._failed(report, "ObjectsGone", ended.lost)
         if ended.overtaken or job is None:
             outcome = Outcome(day=day, status=Status.SKIPPED, attempt=ended.attempt, overtaken=True)
             return _ended(outcome)
         if job.reason:  # the last attempt failed, too
-            return told
+            return recorded
         if job.rows != found.good:
             why = f"job {job.id} wrote {job.rows} rows, {found.good} were expected"
             return self._failed(report, "CountMismatch", why, attempt=ended.attempt)
         row = report.row(Status.SUCCESS, ended.attempt, job=job.id, loaded=job.rows)
-        return self._told(report, row, job)
+        return self._record(report, row, job)
 
     def _failed(
         self,
@@ -141,9 +141,9 @@ class PartitionLoader:
     ) -> Future[Outcome]:
         """Record a failure for which there is no load job."""
         attempt = report.found.day.attempt if attempt is None else attempt
-        return self._told(report, report.row(Status.FAILED, attempt, why=(kind, why)))
+        return self._record(report, report.row(Status.FAILED, attempt, why=(kind, why)))
 
-    def _told(self, report: DayReport, row: Json, job: Job | None = None) -> Future[Outcome]:
+    def _record(self, report: DayReport, row: Json, job: Job | None = None) -> Future[Outcome]:
         """Write the day's ledger row; if that fails, the day has failed.
 
         Raises:
@@ -302,5 +302,5 @@ def _ended(outcome: Outcome) -> Future[Outcome]:
 
 
 def _reason(job: Job) -> tuple[str, str]:
-    told = "; ".join(str(error.get("message")) for error in job.errors)
-    return job.reason, f"job {job.id}: {told}"
+    messages = "; ".join(str(error.get("message")) for error in job.errors)
+    return job.reason, f"job {job.id}: {messages}"

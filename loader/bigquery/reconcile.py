@@ -105,7 +105,7 @@ class Reconciler:
         """Compare the days of a wave with BigQuery."""
         try:
             try:
-                told = engine.run(
+                results = engine.run(
                     spark, wave, max_bad=1.0, patience_s=self._patience_s, rejects=False
                 )
             except Exception as exc:  # noqa: BLE001 - Py4J's, Spark's and Python's have no common base
@@ -113,7 +113,7 @@ class Reconciler:
                 why = f"Spark could not verify {', '.join(named)}: {failure.cause(exc)}"
                 self.found.differences.append(why)
                 return
-            self._note(wave, told)
+            self._note(wave, results)
             by_table: dict[str, list[Verified]] = defaultdict(list)
             for found in wave.days:
                 by_table[str(found.day.table.name)].append(found)
@@ -123,10 +123,10 @@ class Reconciler:
             for found in wave.days:
                 self._remove(found.staged)
 
-    def _note(self, wave: Wave, told: list[Row]) -> None:
+    def _note(self, wave: Wave, results: list[Row]) -> None:
         """Note the rows of each bundle; report bundles and days that cannot be compared."""
         explained = set()
-        for bundle in sorted(told, key=lambda bundle: bundle.bundle):
+        for bundle in sorted(results, key=lambda bundle: bundle.bundle):
             task = wave.tasks[bundle.bundle]
             url = f"{task.bucket}/{task.name}"
             self._lines[url] = bundle.rows
@@ -155,8 +155,8 @@ class Reconciler:
             day, count = str(row["day"]), row["n"]
             self.found.rows += count
             if (str(table), date.fromisoformat(day)) not in self._days:
-                told = f"{table} {day}: {count} rows in BigQuery, and no bundle in the bucket"
-                self.found.differences.append(told)
+                difference = f"{table} {day}: {count} rows in BigQuery, and no bundle in the bucket"
+                self.found.differences.append(difference)
                 self.found.differences += self._bundles(table, day, Counter())
 
     def finish(self) -> Reconciliation:
@@ -168,8 +168,8 @@ class Reconciler:
             in_data, in_index = self._lines.get(url), self._lines.get(self._index[pair].url)
             self.found.bundles += 1
             if in_data != in_index:
-                told = f"{url}: has {in_data} rows, its index has {in_index}"
-                self.found.differences.append(told)
+                difference = f"{url}: has {in_data} rows, its index has {in_index}"
+                self.found.differences.append(difference)
         return self.found
 
     def _compare_table(self, days: list[Verified]) -> None:
@@ -199,8 +199,10 @@ class Reconciler:
         if str(table) not in self._columns:
             self._columns[str(table)] = columns = self._reference.columns(table)
             if lacking := compare(columns, day.table.fields).added:
-                told = f"{table}: lacks columns that the bucket's schema has: {', '.join(lacking)}"
-                self.found.differences.append(f"{told}; the next load adds them")
+                difference = (
+                    f"{table}: lacks columns that the bucket's schema has: {', '.join(lacking)}"
+                )
+                self.found.differences.append(f"{difference}; the next load adds them")
         return self._columns[str(table)]
 
     def _tell(self, table: TableName, differing: DifferingDay) -> None:

@@ -178,8 +178,8 @@ class Reference:
         """Make the temporary table and load objects into it; delete it at the end."""
         self._made += 1
         name = self._ledger.name(f"{self._prefix}_{self._made}")
-        told = "Ledger and rejects of the jostler loader."
-        self._warehouse.make_dataset(name.project, name.dataset, told)
+        description = "Ledger and rejects of the jostler loader."
+        self._warehouse.make_dataset(name.project, name.dataset, description)
         try:
             properties: Json = {
                 "schema": api_schema(columns),
@@ -266,5 +266,5 @@ def differing(one: Any, other: Any, path: str = "") -> Iterator[str]:  # noqa: A
 
 
 def _refusal(job: Job) -> str:
-    told = "; ".join(str(error.get("message")) for error in job.errors)
-    return f"BigQuery refuses the rows of the bundles (job {job.id}): {told}"
+    messages = "; ".join(str(error.get("message")) for error in job.errors)
+    return f"BigQuery refuses the rows of the bundles (job {job.id}): {messages}"

@@ -122,8 +122,8 @@ def prepare_view(
     found = warehouse.get_table(view)
     if found is None:
         warehouse.make_dataset(view.project, view.dataset, "Views of tables loaded by jostler.")
-        told = f"All rows of {', '.join(str(name) for name, _ in tables)}."
-        warehouse.create_table(view, {**wanted, "description": told})
+        description = f"All rows of {', '.join(str(name) for name, _ in tables)}."
+        warehouse.create_table(view, {**wanted, "description": description})
         return True
     # BigQuery fixes a view's columns when it is created, so it is replaced when the table has more.
     frozen = fields_of(found)
@@ -233,17 +233,17 @@ def _wants_filter(table: bigquery.Table) -> bool:
     return bool(table.require_partition_filter or older)
 
 
-def _described(fields: Fields, told: Fields) -> Fields:
+def _described(fields: Fields, source: Fields) -> Fields:
     """Return the columns with the descriptions of the bucket's schema."""
-    by_key = {field.key: field for field in told}
+    by_key = {field.key: field for field in source}
     return tuple(
         _describe(field, by_key[field.key]) if field.key in by_key else field for field in fields
     )
 
 
-def _describe(field: Field, told: Field) -> Field:
-    inner = _described(field.fields, told.fields)
-    return replace(field, description=told.description or field.description, fields=inner)
+def _describe(field: Field, source: Field) -> Field:
+    inner = _described(field.fields, source.fields)
+    return replace(field, description=source.description or field.description, fields=inner)
 
 
 def _ready(found: bigquery.Table, fields: Fields, changes: tuple[str, ...]) -> Ready:

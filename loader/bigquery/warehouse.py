@@ -283,7 +283,7 @@ def _translated(what: str) -> Iterator[None]:
     except GoogleCloudError as exc:
         reason = str(exc.errors[0].get("reason", "")) if exc.errors else ""
         hint = "grant the roles of docs/loader.md" if isinstance(exc, api.Forbidden) else ""
-        raise WarehouseError(f"{what}: {_said(exc)}", reason=reason, hint=hint) from exc
+        raise WarehouseError(f"{what}: {_answer(exc)}", reason=reason, hint=hint) from exc
     except (
         api.RetryError,  # raised when --patience is over
         RequestException,
@@ -291,16 +291,16 @@ def _translated(what: str) -> Iterator[None]:
         ConnectionError,
         TimeoutError,
     ) as exc:
-        told = cause(exc, "BigQuery")
-        raise WarehouseError(f"{what}: {told}", hint="check network and DNS") from exc
+        text = cause(exc, "BigQuery")
+        raise WarehouseError(f"{what}: {text}", hint="check network and DNS") from exc
 
 
-def _said(exc: GoogleCloudError) -> str:
+def _answer(exc: GoogleCloudError) -> str:
     """Return what BigQuery answered, without the request, as a sentence."""
     first = exc.errors[0] if exc.errors and isinstance(exc.errors[0], dict) else {}
-    told = str(first.get("message") or _REQUEST_RE.sub("", str(exc.message)))
-    told = " ".join(told.split())[:1000]
+    text = str(first.get("message") or _REQUEST_RE.sub("", str(exc.message)))
+    text = " ".join(text.split())[:1000]
     if exc.code is None:
-        return told
+        return text
     verb = "fails" if exc.code >= HTTPStatus.INTERNAL_SERVER_ERROR else "refuses"
-    return f"BigQuery {verb} ({exc.code:d}): {told}" if told else f"BigQuery {verb} ({exc.code:d})"
+    return f"BigQuery {verb} ({exc.code:d}): {text}" if text else f"BigQuery {verb} ({exc.code:d})"

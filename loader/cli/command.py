@@ -127,8 +127,8 @@ def _verify_only(loader: Loader, options: Options, console: Console) -> int:
     """Compare index, bundles and BigQuery; print the differences."""
     found = loader.compare()
     problems = loader.planner.problems
-    for told in found.differences:
-        console.result(told)
+    for difference in found.differences:
+        console.result(difference)
     for what, why in problems:
         console.result(f"{what}: {why}")
     console.result(
@@ -163,5 +163,5 @@ def _summary(
     for what, why in problems:
         console.result(f"{what}: {why}")
     count = {status: sum(o.status is status for o in outcomes) for status in Status}
-    told = ", ".join(f"{number} {status}" for status, number in count.items() if number)
-    console.result(f"{told or 'nothing to do'}, {len(problems)} problems, {spent_s:.1f} s")
+    summary = ", ".join(f"{number} {status}" for status, number in count.items() if number)
+    console.result(f"{summary or 'nothing to do'}, {len(problems)} problems, {spent_s:.1f} s")

@@ -175,11 +175,11 @@ def sentence(event: str, facts: Mapping[str, object]) -> str:
             f"{facts[key]} {key}" for key in ("rejected", "repeated") if facts.get(key)
         )
         rows = f"{facts['loaded']} of {facts.get('read', 0)} rows loaded"
-        told = [event.removeprefix("day."), f"{rows}, {counts}" if counts else rows]
+        parts = [event.removeprefix("day."), f"{rows}, {counts}" if counts else rows]
     else:
-        told = [event.replace(".", " ").replace("_", " ")]
-        told += [f"{key} {value}" for key, value in facts.items()]
-    return ": ".join(part for part in (" ".join(about), ", ".join(told), *why) if part)
+        parts = [event.replace(".", " ").replace("_", " ")]
+        parts += [f"{key} {value}" for key, value in facts.items()]
+    return ": ".join(part for part in (" ".join(about), ", ".join(parts), *why) if part)
 
 
 def bar(what: str, part: float, spent_s: float, size_bytes: int, rows: int) -> str:

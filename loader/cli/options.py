@@ -113,13 +113,13 @@ def parser() -> argparse.ArgumentParser:
     )
     for name, metavar, default, text in HELP:
         flag = f"--{name}"
-        told = f"{text} (default {default})" if default not in {"", "false"} else text
+        help_text = f"{text} (default {default})" if default not in {"", "false"} else text
         if not metavar:
-            made.add_argument(flag, action="store_const", const="true", help=told)
+            made.add_argument(flag, action="store_const", const="true", help=help_text)
         elif metavar.endswith("*"):
-            made.add_argument(flag, action="append", metavar=metavar[:-1], help=told)
+            made.add_argument(flag, action="append", metavar=metavar[:-1], help=help_text)
         else:
-            made.add_argument(flag, metavar=metavar, help=told)
+            made.add_argument(flag, metavar=metavar, help=help_text)
     return made
 
 
@@ -215,10 +215,10 @@ class _Values:
                 self.problems.append(f"--{other} and --verify-only: only one of them")
 
     def _text(self, name: str) -> str:
-        told = self._given[name.replace("-", "_")]
-        if told is None:
-            told = self._environ.get(variable(name)) or self._defaults[name]
-        return ",".join(told) if isinstance(told, list) else str(told)
+        given = self._given[name.replace("-", "_")]
+        if given is None:
+            given = self._environ.get(variable(name)) or self._defaults[name]
+        return ",".join(given) if isinstance(given, list) else str(given)
 
     def _one(self, name: str, convert: Callable[[str], _T]) -> _T | None:
         text = self._text(name)
@@ -249,10 +249,10 @@ class _Values:
     def _window(self, today: date) -> Window:
         ends = [self._text("start"), self._text("end")]
         period = self._one("period", _one_of(Period))
-        told = self._given["period"] or self._environ.get(variable("period"))
+        given = self._given["period"] or self._environ.get(variable("period"))
         if not any(ends):
             return of_period(period or Period.DAILY, today)
-        if told:
+        if given:
             self.problems.append("--period: say either this or --start and --end")
         days = [FIRST, LAST]
         for place, name in enumerate(("start", "end")):

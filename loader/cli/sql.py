@@ -157,8 +157,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     sql = sys.stdin.read() if given.sql == "-" else given.sql
     if not sql.strip():
         parser.error("the statement is empty")
-    if told := extras.missing("google.cloud.bigquery"):
-        sys.stderr.write(f"jostler-sql: {told}\n")
+    if missing := extras.missing("google.cloud.bigquery"):
+        sys.stderr.write(f"jostler-sql: {missing}\n")
         return FAILED
     from loader.bigquery.ask import AskError, ask, connect  # noqa: PLC0415 - of the extra
 

@@ -70,8 +70,8 @@ class Pages:
     def node(self, request: Request) -> Response:
         """Show the datatypes of a node, its last files or those of a day, and its rejects."""
         node = request.path_params["node"]
-        asked = request.query_params.get("day")
-        day = _day(asked) if asked else None
+        given = request.query_params.get("day")
+        day = _day(given) if given else None
         first, last = (day, day) if day else self._window()
         files, problems = self._files(
             Query(nodes=(node,), first_day=first, last_day=last, newest_first=True), LAST_FILES
@@ -165,10 +165,10 @@ class Pages:
         first, last = self._window()
         results, problems = [], []
         for reading in search_page.readings(text, first, last):
-            files, told = self._files(reading.query, FOUND_MAX + 1)
+            files, more_problems = self._files(reading.query, FOUND_MAX + 1)
             shown, more = files[:FOUND_MAX], len(files) > FOUND_MAX
             results.append(search_page.Results(reading, shown, more))
-            problems += told
+            problems += more_problems
         return html(
             search_page.search(
                 self._archive.site(), text, results, first=first, last=last, problems=problems
@@ -207,5 +207,5 @@ def _day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        told = f"{text[:40]!r} is not a day yyyy-mm-dd"
-        raise ApiError("NoSuchDay", told, HTTPStatus.NOT_FOUND) from None
+        message = f"{text[:40]!r} is not a day yyyy-mm-dd"
+        raise ApiError("NoSuchDay", message, HTTPStatus.NOT_FOUND) from None

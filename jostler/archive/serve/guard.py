@@ -49,8 +49,8 @@ class Guard:
         if len(request.scope["path"]) + len(request.scope["query_string"]) > URL_MAX:
             return failed(request, "TooLong", "the address is too long", 414)
         if not self._is_known(request.headers.getlist("host")):
-            told = "ask by address, or give the server this name by -allowed-hosts"
-            return failed(request, "Misdirected", told, HTTPStatus.MISDIRECTED_REQUEST)
+            hint = "ask by address, or give the server this name by -allowed-hosts"
+            return failed(request, "Misdirected", hint, HTTPStatus.MISDIRECTED_REQUEST)
         return None
 
     def _is_known(self, given: Sequence[str]) -> bool:

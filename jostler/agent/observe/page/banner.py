@@ -69,14 +69,14 @@ def icon(document: Facts) -> Html:
 def _problem(problem: Facts, now: datetime | None) -> Html:
     code = text(problem.get("code"))
     hint = text(problem.get("hint"))
-    said = [tag("b", text(problem.get("text")) or code)]
+    parts = [tag("b", text(problem.get("text")) or code)]
     if text(problem.get("since")):
-        said += [Html(" "), tag("span", "since ", when(problem.get("since"), now), class_="ago")]
+        parts += [Html(" "), tag("span", "since ", when(problem.get("since"), now), class_="ago")]
     runbook = _runbook(code, text(problem.get("runbook")))
     return tag(
         "li",
         sign(level_of(problem)),
-        tag("div", tag("p", *said), tag("p", hint, runbook, class_="hint")),
+        tag("div", tag("p", *parts), tag("p", hint, runbook, class_="hint")),
         class_=level_of(problem),
         data_key=f"problem {code}",
     )

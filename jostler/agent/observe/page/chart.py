@@ -77,8 +77,8 @@ class Chart:
         highest = max((value for value in columns if value is not None), default=0.0)
         unit, unit_size = _unit(self.measure, highest)
         top = _nice(highest / unit_size)
-        peak = f"highest {self._said(highest)}" if highest else "nothing in this time"
-        label = f"{self.title}, {unit}{self.per}: latest {self._said(columns[-1])}, {peak}"
+        peak = f"highest {self._value_text(highest)}" if highest else "nothing in this time"
+        label = f"{self.title}, {unit}{self.per}: latest {self._value_text(columns[-1])}, {peak}"
         caption = tag(
             "figcaption",
             tag("b", self.title),
@@ -108,7 +108,7 @@ class Chart:
         )
         return tag("figure", caption, tag("div", _axis(top), plot, class_="chart"))
 
-    def _said(self, value: float | None) -> str:
+    def _value_text(self, value: float | None) -> str:
         if self.measure is Measure.BYTES:
             return words.size(value)
         return words.duration(value) if self.measure is Measure.SECONDS else words.count(value)
@@ -120,8 +120,8 @@ class Chart:
                 continue
             end = self.end - timedelta(seconds=(len(columns) - 1 - index) * step_s)
             start = end - timedelta(seconds=step_s)
-            said = f"{start:%H:%M} to {end:%H:%M}: {self._said(value)}{noun}{self.per}"
-            yield tag("rect", tag("title", said), x=index, width=1, height=_DEPTH)
+            title = f"{start:%H:%M} to {end:%H:%M}: {self._value_text(value)}{noun}{self.per}"
+            yield tag("rect", tag("title", title), x=index, width=1, height=_DEPTH)
 
     def _time_axis(self, span_s: float) -> Html:
         last = self.end.timestamp()
@@ -132,9 +132,9 @@ class Chart:
             percent = 100 * (tick - last + span_s) / span_s
             if _EDGE_PERCENT <= percent <= 100 - _EDGE_PERCENT:
                 x = f"{percent:.2f}%"
-                said = f"{datetime.fromtimestamp(tick, UTC):%H:%M}"
+                clock = f"{datetime.fromtimestamp(tick, UTC):%H:%M}"
                 marks.append(tag("line", x1=x, x2=x, y1=BOTTOM, y2=BOTTOM + 4, class_="tick"))
-                marks.append(tag("text", said, x=x, y=HEIGHT - 6))
+                marks.append(tag("text", clock, x=x, y=HEIGHT - 6))
         return join(marks)
 
 

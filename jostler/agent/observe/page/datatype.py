@@ -104,12 +104,12 @@ def _archived(totals: Facts) -> Content:
     if not totals:
         return None
     taken = totals.get("taken")
-    said = words.counted(totals.get("archived"), "file")
+    files = words.counted(totals.get("archived"), "file")
     if not totals.get("bundles"):
-        return said
+        return files
     bundles = words.counted(totals.get("bundles"), "bundle")
     of = f" of {words.count(taken)} taken" if taken else ""
-    return f"{said}{of}, in {bundles}, {words.size(totals.get('object_bytes'))}"
+    return f"{files}{of}, in {bundles}, {words.size(totals.get('object_bytes'))}"
 
 
 def _by_reason(value: object) -> Content:
@@ -119,8 +119,8 @@ def _by_reason(value: object) -> Content:
     if not mapping(value):
         return words.count(value)
     reasons = sorted(mapping(value).items(), key=lambda item: -total(item[1]))
-    said = ", ".join(f"{reason} {words.count(amount)}" for reason, amount in reasons if amount)
-    return join([words.count(total(value)), " ", tag("span", f"({said})", class_="ago")])
+    by_reason = ", ".join(f"{reason} {words.count(amount)}" for reason, amount in reasons if amount)
+    return join([words.count(total(value)), " ", tag("span", f"({by_reason})", class_="ago")])
 
 
 def _part(

@@ -63,9 +63,9 @@ def _head(document: Facts) -> Html:
 
 def _live() -> Html:
     """Make the element where the script shows whether the page is live; updates keep it."""
-    said = tag("span", id="live-text", role="status")
+    message = tag("span", id="live-text", role="status")
     pause = tag("button", "Pause", id="live-pause", type="button", aria_pressed="false")
-    return tag("div", said, " ", pause, id="live", hidden=True)
+    return tag("div", message, " ", pause, id="live", hidden=True)
 
 
 def _header(document: Facts) -> Html:
