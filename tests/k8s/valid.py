@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import jsonschema
 import kubernetes_validate
-from kubeflow_spark_api.models import SparkV1beta2ScheduledSparkApplication
 
 if TYPE_CHECKING:
     from tests.k8s.manifests import Doc
@@ -26,6 +25,11 @@ def check(doc: Doc) -> None:
     if doc["kind"] in SCHEMAS:
         jsonschema.validate(doc, SCHEMAS[doc["kind"]])
     elif doc["kind"] == "ScheduledSparkApplication":
+        # Its hundreds of models take seconds to import: not in each worker that collects tests.
+        from kubeflow_spark_api.models import (  # noqa: PLC0415
+            SparkV1beta2ScheduledSparkApplication,
+        )
+
         model = SparkV1beta2ScheduledSparkApplication.from_dict(doc)
         assert model is not None
         assert unread(doc, model.to_dict()) == [], "members that the operator does not know"

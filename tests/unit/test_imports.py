@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ ROOMS = (
 )
 
 
+@cache
 def room(module: str) -> str:
     """Return the room that a module lies in; nothing for one of another project."""
     return next((r for r in ROOMS if module == r or module.startswith(f"{r}.")), "")
@@ -43,6 +45,7 @@ class _AtRunTime(ast.NodeTransformer):
         return None if checked else node
 
 
+@cache  # not at the top of the module: each worker of a run imports it, and one runs its tests
 def imports(*, types: bool) -> dict[str, dict[str, str]]:
     """Return for each room the rooms that it imports, each with a place where it does."""
     found: dict[str, dict[str, str]] = {name: {} for name in ROOMS}
@@ -58,17 +61,13 @@ def imports(*, types: bool) -> dict[str, dict[str, str]]:
     return found
 
 
-IMPORTS = imports(types=True)
-AT_RUN_TIME = imports(types=False)
-
-
 def wrong(rooms: tuple[str, ...], forbidden: tuple[str, ...]) -> list[str]:
     """Return the imports out of some rooms into forbidden ones."""
     return [
         f"{where}: {name} imports {other}"
         for name in ROOMS
         if name.startswith(rooms)
-        for other, where in IMPORTS[name].items()
+        for other, where in imports(types=True)[name].items()
         if other.startswith(forbidden)
     ]
 
@@ -100,16 +99,15 @@ def test_imports_go_down_only(rooms: tuple[str, ...], forbidden: tuple[str, ...]
 def test_the_loaders_rooms_do_not_import_its_command_line() -> None:
     """Where values and reports have their types is all that they know of it."""
     rooms = ("loader.plan", "loader.spark", "loader.bigquery")
-    assert [name for name in rooms if "loader.cli" in AT_RUN_TIME[name]] == []
+    assert [name for name in rooms if "loader.cli" in imports(types=False)[name]] == []
 
 
 @pytest.mark.parametrize(
-    ("package", "found"),
-    [("jostler.", IMPORTS), ("loader.", AT_RUN_TIME), ("embedded.", IMPORTS)],
-    ids=["jostler", "loader", "embedded"],
+    ("package", "types"), [("jostler.", True), ("loader.", False), ("embedded.", True)]
 )
-def test_no_two_rooms_import_each_other(package: str, found: dict[str, dict[str, str]]) -> None:
+def test_no_two_rooms_import_each_other(package: str, types: bool) -> None:
     """Directly or around a corner; what lies beside the rooms is not looked at."""
+    found = imports(types=types)
     rooms = {name: set(found[name]) for name in ROOMS if name.startswith(package)}
     while leaves := {name for name in rooms if not rooms[name] & rooms.keys()}:
         for name in leaves:
