@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.agent import SCHEMA, documents
+from bench.files import KINDS, SCHEMA, documents
 from bench.judge import flat, ndt7
 from jostler.errors import ConfigError
 from jostler.schema import (
@@ -337,7 +337,7 @@ def hosts() -> tuple[Fields, list[bytes]]:
 @needs_native
 @pytest.mark.parametrize(
     "made",
-    [ndt7, flat, hosts, lambda: (fields_from_api(SCHEMA), documents(20))],
+    [ndt7, flat, hosts, lambda: (fields_from_api(SCHEMA), documents(KINDS[2], 100))],
     ids=["ndt7", "flat", "annotations", "samples"],
 )
 def test_it_leaves_hardly_any_good_document_undecided(made: Any) -> None:  # noqa: ANN401
