@@ -189,6 +189,9 @@ class Planner:
 
     def plan(self, ready: list[Table], force: bool) -> tuple[list[TableDay], list[Refusal]]:
         """Decide for each day in the windows; read the ledger before listing the bucket."""
+        # The ledger comes first.  If another run loads a day between the two, the number that this
+        # run would use is taken, and the loader lists the day again (`attempts`).  The other way
+        # round, an older listing could replace newer rows under a free number.
         made = {str(t.name): self.ready[str(t.name)].made_ms for t in ready if self.has(t)}
         self.known = self._ledger.known(made) if self._ledger.exists() else {}
         due: list[TableDay] = []

@@ -75,6 +75,8 @@ class Uploads:
             raise not_found("Upload", name)
         start, total = _piece(call)
         size = session.path.stat().st_size
+        # A client repeats a chunk if the reply to it was lost; its start is then below `size`.
+        # It is not written again, and the reply says how far the data goes.
         if start == size and call.body:
             with session.path.open("ab") as out:
                 out.write(call.body)

@@ -64,7 +64,9 @@ class Copies:
             write = str(copy.get("writeDisposition") or "WRITE_EMPTY")
             for source, day in _sources(copy, project):
                 rows += _copied(cursor, copy, project, (source, day), write)
-                write = "WRITE_APPEND"
+                write = (
+                    "WRITE_APPEND"  # only the first source meets the table as it was before the job
+                )
             return {"copy": {"copiedRows": str(rows)}}
 
         return effect
@@ -96,7 +98,7 @@ def _copied(
         properties={},
     )
     if table_or_none(cursor, ref) is not None:
-        landing = replace(landing, layout={})
+        landing = replace(landing, layout={})  # a table that exists keeps its own layout
     which = ""
     if source[1]:
         column = quoted(table.partition_column)

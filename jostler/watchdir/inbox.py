@@ -43,7 +43,7 @@ class Inbox:
 
     def met(self, path: str) -> bool:
         """Buffer a file that may still be open; return False if there is no room."""
-        if path in self._held:
+        if path in self._held:  # perhaps as closed, which says more than a scan
             return True
         if len(self._held) >= self._limit:
             return False
@@ -70,6 +70,8 @@ class Inbox:
         """Buffer the creations that are due; return False if there was no room for one."""
         fits = True
         while (due_s := self.hint_due_s()) is not None and due_s <= now_s:
+            # `met` stands first: after `fits and` nothing more would be removed once a file had no
+            # room, and the loop would not end.
             fits = self.met(self._created.popitem(last=False)[0]) and fits
         return fits
 

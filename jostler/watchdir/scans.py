@@ -64,6 +64,7 @@ class Scans:
         else:
             self._running = None
         now_s = time.monotonic()
+        # Only the time spent here counts: a caller may leave a scan alone for minutes.
         self._spent_s += now_s - started_s
         self._next_s = now_s + (REST - 1) * self._spent_s
         return files
@@ -71,6 +72,7 @@ class Scans:
     def _run(self) -> Generator[str | None] | None:
         if self._running is None and self._asked is not None:
             self.begun[self._asked] += 1
+            # A request from now on needs another scan: this one may have passed the place already.
             self._asked = None
             self._spent_s = 0.0
             self._running = self._begin()

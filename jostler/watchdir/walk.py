@@ -77,8 +77,8 @@ def walk(
             except OSError as exc:
                 if exc.errno not in GONE:  # if it is gone, its parent's watch reports that
                     failed(path, exc)
-        nofollow = os.O_NOFOLLOW
-        below.sort(reverse=True)
+        nofollow = os.O_NOFOLLOW  # below `top`, a directory may be replaced by a link at any time
+        below.sort(reverse=True)  # the stack is taken from its end
         stack.extend(f"{path}/{name}" for name in below)
 
 

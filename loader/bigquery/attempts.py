@@ -113,6 +113,8 @@ def load(
         attempt += 1
         job, ours = jobs.submit(attempt)
         if not ours:
+            # The number may be an old one, used since the ledger was read; only the newest job says
+            # what the table holds.  `continue` then takes the number after it.
             attempt, job = _newest(jobs, attempt, job)
             if job.labels.get(LABEL) != fingerprint:
                 if not is_unchanged():

@@ -136,6 +136,8 @@ class Batches:
             self._changed.wait_for(lambda: self._hurry or self._closing, timeout=left_s)
             count = _fitting(self._waiting)
             batch, self._waiting = self._waiting[:count], self._waiting[count:]
+            # Under the lock that emptied `_waiting`: else `flush` could return between the two,
+            # before the batch is written.
             self._busy = bool(batch)
             return batch
 
@@ -145,6 +147,8 @@ class Batches:
         for entry in batch:
             by_run[entry.run].append(entry)
         for run, entries in by_run.items():
+            # By `id`, because a row has no hash.  A row whose bad rows could not be written is left
+            # out: the ledger must not count rejects that are not there.
             failed = _append(self._rejects, self._run, {id(e): e.bad for e in entries if e.bad})
             lines = {id(entry): entry.line for entry in entries if id(entry) not in failed}
             failed |= _append(self._loads, run, lines)

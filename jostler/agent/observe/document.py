@@ -42,6 +42,8 @@ _ORDER = {Level.BAD: 0, Level.ATTENTION: 1, Level.OK: 2}
 
 def document(status: Status) -> Json:
     """Return the whole document."""
+    # Read once: the agent's thread replaces the snapshot each second, and the parts of the document
+    # must agree with each other.
     snapshot, uploads, health = status.snapshot, status.upload_stats.counts(), status.health()
     return {
         "format": FORMAT,
@@ -206,7 +208,7 @@ def _datatype(name: str, status: Status, snapshot: Snapshot, uploads: UploadCoun
                 "detail": one.detail,
                 "at": instant(one.at_s),
             }
-            for one in refused[: -REJECTED_SHOWN - 1 : -1]
+            for one in refused[: -REJECTED_SHOWN - 1 : -1]  # the newest stands last in the tally
         ],
         "totals": _totals(name, snapshot),
         "last_arrival": instant(snapshot.last_arrival_s.get(name, 0.0)),

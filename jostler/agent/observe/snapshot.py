@@ -45,6 +45,8 @@ def opened(bundle: bundles.OpenBundle) -> OpenBundleView:
         files=bundle.files,
         row_bytes=bundle.size_bytes,
         held_bytes=bundle.held_bytes,
+        # The bundle's age is monotonic, so that a step of the clock does not seal it; show
+        # Unix time.
         opened_s=time.time() - (time.monotonic() - bundle.opened_s),
     )
 
