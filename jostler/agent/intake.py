@@ -13,6 +13,18 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from jostler.agent.network import Network
+from jostler.agent.verdicts import (
+    NOTHING,
+    AlreadyStored,
+    Bad,
+    Closed,
+    Doubtful,
+    Early,
+    Gone,
+    Good,
+    ReadAgain,
+    Written,
+)
 from jostler.bundle import (
     NOTED_BYTES,
     Batch,
@@ -38,7 +50,8 @@ if TYPE_CHECKING:
 
     from jostler.agent.index_fields import IndexFields
     from jostler.agent.left import LeftFiles
-    from jostler.bundle import InFlight, InFlightBundles, Judging, ReadBatch, Room
+    from jostler.agent.verdicts import Verdict
+    from jostler.bundle import InFlightBundles, Judging, ReadBatch, Room
     from jostler.bundle.file import Read
     from jostler.schema import Flaw
 
@@ -46,91 +59,6 @@ READ_TRIES = 3
 REASONS = (*(str(reason) for reason in Reason), "name", "path", "too-big", "unreadable")
 """Every reason why a file can be rejected: the judge's and the intake's own."""
 DAYS_MOST = 10_000
-
-
-class Nothing(NamedTuple):
-    """There is nothing to do: the file was handled before, or does not exist."""
-
-
-class Gone(NamedTuple):
-    """The file is gone; with `announced`, an event had reported it."""
-
-    path: str
-    announced: bool
-
-
-class Written(NamedTuple):
-    """A process has the file open for writing: an event will report its close."""
-
-    path: str
-    state: FileState
-
-
-class Closed(NamedTuple):
-    """The file is in a bundle and was closed again, so its content may have changed."""
-
-    path: str
-    bundle: InFlight
-
-
-class Good(NamedTuple):
-    """Archive the file; `raw` is its content on one line, `writer` as in `Read`."""
-
-    datatype: str
-    day: Day
-    entry: Entry
-    raw: bytes
-    writer: bool | None
-
-
-class Bad(NamedTuple):
-    """Reject the file; `day` is None if its path has none."""
-
-    path: str
-    state: FileState
-    day: Day | None
-    rejection: Rejection
-
-
-class Doubtful(NamedTuple):
-    """The file is bad but may be half-written: wait until it changes or reaches -missed-age."""
-
-    path: str
-    state: FileState
-
-
-class Early(NamedTuple):
-    """The file is too young, or is growing: look again at the next scan.
-
-    Attributes:
-        path: its path below the spool.
-        state: the state in which it was seen.
-        grows: whether it was growing while it was read.
-    """
-
-    path: str
-    state: FileState
-    grows: bool
-
-
-class ReadAgain(NamedTuple):
-    """The file could not be read, `tries` times in a row: look again at the next scan."""
-
-    path: str
-    state: FileState
-    tries: int
-
-
-class AlreadyStored(NamedTuple):
-    """The file is stored, was gone when it was to be unlinked, and is back: unlink it now."""
-
-    entry: Entry
-
-
-Verdict = (
-    Nothing | Gone | Written | Closed | Good | Bad | Doubtful | Early | ReadAgain | AlreadyStored
-)
-NOTHING = Nothing()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from jostler.agent.intake import (
+from jostler.agent.intake import too_big
+from jostler.agent.verdicts import (
     AlreadyStored,
     Bad,
     Closed,
@@ -22,7 +23,6 @@ from jostler.agent.intake import (
     Good,
     ReadAgain,
     Written,
-    too_big,
 )
 from jostler.bundle import (
     REJECT_WHOLE_BYTES,
@@ -43,9 +43,10 @@ if TYPE_CHECKING:
 
     from jostler.agent.batching import Run
     from jostler.agent.index_fields import IndexFields
-    from jostler.agent.intake import Intake, Verdict
+    from jostler.agent.intake import Intake
     from jostler.agent.left import LeftFiles
     from jostler.agent.tally import Tally
+    from jostler.agent.verdicts import Verdict
     from jostler.bundle import Confined, Facts, OpenBundles
     from jostler.bundle.confined import Directories
     from jostler.watchdir import Arrival, How

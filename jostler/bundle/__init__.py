@@ -8,7 +8,8 @@ from jostler.bundle.confined import Confined, NotAFileError
 from jostler.bundle.delivery import CleanedUp, Delivery, Event, GivenBack, Stored
 from jostler.bundle.entry import Entry, Facts, FileState
 from jostler.bundle.file import read_file, unlink_stored
-from jostler.bundle.in_flight import InFlight, InFlightBundles, Released, State
+from jostler.bundle.in_flight import InFlight, State
+from jostler.bundle.in_flight_bundles import InFlightBundles, Released
 from jostler.bundle.job import Halt, Stage, UploadJob
 from jostler.bundle.journal import SEALED, Journal
 from jostler.bundle.judging import NOTED_BYTES, Judging

@@ -18,7 +18,8 @@ from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 from jostler.bundle.cleanup import Cleaned, Cleanup
-from jostler.bundle.in_flight import InFlight, InFlightBundles, Released, State
+from jostler.bundle.in_flight import InFlight, State
+from jostler.bundle.in_flight_bundles import InFlightBundles, Released
 from jostler.bundle.job import JOURNAL, Halt, Stage, UploadJob
 from jostler.bundle.retry import Backoff, Retries
 from jostler.bundle.upload_stats import FailedAttempt

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jostler.bundle.bundle import BUNDLE_BYTES, Header, Limits, OpenBundle, SealReason
 from jostler.bundle.entry import ENTRY_BYTES, FACTS_BYTES
-from jostler.bundle.in_flight import InFlight, InFlightBundles
+from jostler.bundle.in_flight import InFlight
 from jostler.format.names import BundleName, Day, Kind, Place, display
 from jostler.log import Log
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from jostler.bundle.batch import Batch
     from jostler.bundle.bundle import Bundle
     from jostler.bundle.entry import Entry
+    from jostler.bundle.in_flight_bundles import InFlightBundles
     from jostler.format.compression import CompressionChoice
     from jostler.format.row import Archiver, Rejection
 

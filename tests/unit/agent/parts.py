@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from jostler.agent.intake import Verdict
+    from jostler.agent.verdicts import Verdict
     from jostler.bundle import ReadBatch
     from jostler.schema import Flaw
 

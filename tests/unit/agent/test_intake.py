@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jostler.agent import network
-from jostler.agent.intake import (
+from jostler.agent.verdicts import (
     NOTHING,
     Bad,
     Closed,

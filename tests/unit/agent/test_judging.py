@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jostler.agent.intake import Bad, Good
+from jostler.agent.verdicts import Bad, Good
 from jostler.bundle import NOTED_BYTES
 from tests.unit.agent.parts import DAY, Looking
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jostler.agent.intake import Verdict
+    from jostler.agent.verdicts import Verdict
     from jostler.schema import Flaw
 
 DEADLY = b'{"a":"' + b"x" * NOTED_BYTES + b'"}'
