@@ -64,9 +64,8 @@ class Copies:
             write = str(copy.get("writeDisposition") or "WRITE_EMPTY")
             for source, day in _sources(copy, project):
                 rows += _copied(cursor, copy, project, (source, day), write)
-                write = (
-                    "WRITE_APPEND"  # only the first source meets the table as it was before the job
-                )
+                # Only the first source meets the table as it was before the job.
+                write = "WRITE_APPEND"
             return {"copy": {"copiedRows": str(rows)}}
 
         return effect
