@@ -7,7 +7,7 @@ judged are those in the fingerprint.  Objects are written only below `--staging`
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,18 +18,22 @@ from jostler.storage import open_storage
 from loader.errors import BucketError, MissingError, NoBucketError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from jostler.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
 class ListedObject:
-    """An object in a listing; its `generation` changes whenever its bytes do."""
+    """An object in a listing; its `generation` changes whenever its bytes do.
+
+    Its metadata is empty unless the listing was asked for it.
+    """
 
     name: str
     generation: str
     size_bytes: int
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache  # a run uses few buckets
@@ -66,15 +70,17 @@ class Bucket:
         self.url = storage.url
         self._storage = storage
 
-    def list(self, prefix: str, start: str = "", end: str = "") -> Iterator[ListedObject]:
+    def list(
+        self, prefix: str, start: str = "", end: str = "", *, metadata: bool = False
+    ) -> Iterator[ListedObject]:
         """Yield the objects whose names begin with `prefix` and lie in [start, end), in order.
 
         Raises:
             NoBucketError: there is no such bucket.
         """
         with self._listing():
-            for info in self._storage.list(prefix, start, end):
-                yield ListedObject(info.name, info.version, info.size_bytes)
+            for info in self._storage.list(prefix, start, end, metadata=metadata):
+                yield ListedObject(info.name, info.version, info.size_bytes, info.metadata)
 
     def written(self, prefix: str) -> Iterator[tuple[str, float]]:
         """Yield name and creation time (Unix) of the objects whose names begin with `prefix`."""

@@ -21,11 +21,10 @@ from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from jostler.schema.native import find
 from loader.bigquery import tables
 from loader.bigquery.batches import Batches
 from loader.bigquery.ledger import Ledger
-from loader.bigquery.partition_load import PartitionLoader, job_id
+from loader.bigquery.partition_load import PartitionLoader
 from loader.bigquery.record import STARTED, Outcome, Run
 from loader.bigquery.reference import Reference
 from loader.bigquery.warehouse import Warehouse
@@ -35,16 +34,14 @@ from loader.errors import BucketError
 from loader.loading import Loading
 from loader.plan.due import UNKNOWN, Refusal, Status, TableDay, waves
 from loader.planner import Planner
-from loader.spark import failure
 from loader.spark.session import session
-from loader.spark.wave import StagingPaths, Verified, Wave
+from loader.spark.wave import StagingPaths, Wave
 from loader.staging import remove_stale
 from loader.stopping import Stopping
+from loader.verifying import Verifier, say_distrusted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyspark.sql import SparkSession
+    from collections.abc import Callable, Iterable
 
     from jostler.schema import Fields
     from loader.bigquery.reconcile import Reconciliation
@@ -52,8 +49,9 @@ if TYPE_CHECKING:
     from loader.cli.options import Options
     from loader.plan.discover import Table
     from loader.plan.due import DayKey
+    from loader.spark.wave import Verified
 
-    Verify = Callable[[list[TableDay]], list[Verified]]
+    Verify = Callable[[list[TableDay]], Iterable[Verified]]
 
 ROUNDS = 5
 WAVE_BYTES = 20_000_000_000
@@ -66,7 +64,7 @@ class Loader:
     Args:
         options: what to do.
         console: shows events, progress and the result.
-        verify: verifies days; None to use Spark.
+        verify: verifies days; None for a `Verifier`.
 
     Attributes:
         run_id: the run's id in ledger, rejects and staging.
@@ -80,7 +78,6 @@ class Loader:
         self._verify = verify
         self.stopping = Stopping(console)
         self.not_begun: list[TableDay] = []
-        self._progress = Progress(days=0, size_bytes=0)
         self._warehouse = Warehouse(options.project, options.location, options.patience_s)
         self.run_id = f"{datetime.now(UTC).strftime(STARTED)}-{secrets.token_hex(3)}"
         self._run = Run(
@@ -121,10 +118,18 @@ class Loader:
             ready = self.planner.prepare(found)
             due, refusals = self.planner.plan(ready, self._options.force)
             due = self.planner.within_quota(due)
+            verifier = Verifier(
+                self._options,
+                self._console,
+                self.planner,
+                staging=self._run.staging,
+                stopping=self.stopping,
+                stack=stack,
+            )
             for _ in range(ROUNDS):
                 for refusal in refusals:
                     outcomes[refusal.day.key] = _refused(refusal)
-                for outcome in self._load(due, stack) if due else ():
+                for outcome in self._load_all(due, verifier):
                     outcomes[outcome.day.key] = outcome
                 again = {o.day.key: o for o in outcomes.values() if o.overtaken}
                 if not again or self.not_begun:
@@ -156,7 +161,7 @@ class Loader:
             if planner.has(table) and planner.was_listed(table):
                 comparer.look_for_gone(table.name, planner.window(table))
         if days:
-            with session(self._options.master, self._spark_said) as spark:
+            with session(self._options.master, self._console.spark_said) as spark:
                 for part in waves(days, most=WAVE_DAYS, share=1.0, most_bytes=WAVE_BYTES):
                     staging, native = self._run.staging, self._options.native
                     wave = Wave.of(part, self._fields(), staging, native=native)
@@ -190,11 +195,21 @@ class Loader:
             outcomes[key] = replace(overtaken[key], overtaken=False, status=status, why=why)
         return due, [refusal for refusal in refusals if refusal.day.key in overtaken]
 
-    def _load(self, due: list[TableDay], stack: ExitStack) -> list[Outcome]:
+    def _load_all(self, due: list[TableDay], verifier: Verifier) -> list[Outcome]:
+        """Load days; verify those in full, and load them again, whose index was wrong."""
+        outcomes = self._load(due, verifier) if due else []
+        wrong = {outcome.day.key: outcome for outcome in outcomes if outcome.misled}
+        if not wrong or self.not_begun:
+            return outcomes
+        verifier.refused |= {key: outcome.why for key, outcome in wrong.items()}
+        again = [replace(one.day, attempt=one.attempt) for one in wrong.values()]
+        return outcomes + self._load(again, verifier)
+
+    def _load(self, due: list[TableDay], verifier: Verifier) -> list[Outcome]:
         """Verify and load days wave by wave; one wave is loaded while the next is verified."""
         options = self._options
-        verify = self._verify or self._by_spark(stack)
-        self._progress = Progress(days=len(due), size_bytes=sum(day.size_bytes for day in due))
+        verify = self._verify or verifier.verify
+        verifier.progress = Progress(days=len(due), size_bytes=sum(d.size_bytes for d in due))
         with Loading(options.parallel_days, self.stopping.requested) as loading:
             self.stopping.loading = loading.count
             for days in waves(
@@ -211,20 +226,6 @@ class Loader:
         begun = {outcome.day.key for outcome in outcomes}
         self.not_begun += [day for day in due if day.key not in begun]
         return outcomes
-
-    def _by_spark(self, stack: ExitStack) -> Verify:
-        """Start Spark; return the function that verifies days with it."""
-        spark = stack.enter_context(session(self._options.master, self._spark_said))
-        self.stopping.cancel = spark.sparkContext.cancelAllJobs
-        self.stopping.listen()
-        if why := find(self._options.native).why_not:
-            self._console.event("native.unused", "info", why=why, next="rows are judged in Python")
-        return partial(self._verified, spark)
-
-    def _spark_said(self, line: str) -> None:
-        """Show a line of the JVM's log as an event; on a terminal only errors."""
-        bad = " ERROR " in line or "Exception" in line
-        self._console.event("spark.said", "warning" if bad else "debug", line=line)
 
     def _finish(self, found: Verified, started: datetime) -> Future[Outcome]:
         """Load a day; show its outcome as soon as its ledger row is durable."""
@@ -245,6 +246,9 @@ class Loader:
     def _report_end(self, ended: Future[Outcome]) -> None:
         outcome = ended.result()
         day = outcome.day
+        if outcome.misled:
+            say_distrusted(self._console, day, outcome.why)
+            return
         level = "info" if outcome.status in {Status.SUCCESS, Status.SKIPPED} else "error"
         facts = {"read": outcome.rows, "loaded": outcome.loaded, "rejected": outcome.rejected}
         self._console.event(
@@ -258,39 +262,6 @@ class Loader:
             repeated=outcome.repeated,
             why=outcome.why,
         )
-
-    def _verified(self, spark: SparkSession, days: list[TableDay]) -> list[Verified]:
-        """Verify days together; if that fails, verify each alone to find the ones that fail."""
-        from loader.spark import engine  # noqa: PLC0415 - pyspark, which a run with nothing to do needs not
-
-        wave = Wave.of(
-            days, self._fields(), self._run.staging, self._job_of, native=self._options.native
-        )
-        total = sum(day.size_bytes for day in days)
-        try:
-            counted = spark.sparkContext.accumulator(0)
-            with self._console.progress(spark, self._progress, (len(days), total), counted):
-                engine.run(
-                    spark,
-                    wave,
-                    max_bad=self._options.max_bad_fraction,
-                    patience_s=self._options.patience_s,
-                    counted=counted,
-                )
-        except Exception as exc:  # noqa: BLE001 - Py4J's, Spark's and Python's have no common base
-            if self.stopping.requested.is_set():  # a signal cancelled the Spark job
-                return []
-            if len(days) > 1:
-                return [found for day in days for found in self._verified(spark, [day])]
-            self._console.event(
-                "spark.failed", "error", table=days[0].key[0], day=str(days[0].date), trace=str(exc)
-            )
-            return [Verified(day=days[0], error=f"SparkError: {failure.cause(exc)}")]
-        return wave.days
-
-    def _job_of(self, day: TableDay) -> str:
-        ready = self.planner.ready[str(day.table.name)]
-        return job_id(day, ready, day.attempt + 1)
 
     def _clean_staging(self) -> None:
         """Remove what killed runs left in staging; report failures, which fail no day."""

@@ -137,6 +137,7 @@ class Commit:
         assert job.winner
         index = index_object(job.header, job.winner)
         metadata = _metadata(job.winner, job.header)
+        metadata["data-upload-id"] = job.winner.upload_id
         name = str(job.header.index_name)
         try:
             self._storage(job).put_new(name, index, metadata)

@@ -60,6 +60,7 @@ class DirectoryStorage:
         """Write a temporary file, then link(2) it to its name: link(2) never overwrites."""
         path = self._path(name)
         with _translated(name):
+            digest = digest or (upload_id(data) if metadata else "")
             with self._tmp(data) as tmp:
                 version = _version(tmp.stat())
                 try:
@@ -68,7 +69,7 @@ class DirectoryStorage:
                     version = self._same(name, digest or upload_id(data))
             _sync_dir(path.parent)
             if metadata:
-                self._write_metadata(name, version, metadata)
+                self._write_metadata(name, version, {**metadata, "upload-id": digest})
 
     def _same(self, name: str, digest: str) -> str:
         """Return the version of an object whose bytes have this upload id.

@@ -48,13 +48,17 @@ Bundles       INTEGER   Objects of the day.
 Rewritten     INTEGER   Those of them that were loaded from a cleaned copy.
 Corrupt       INTEGER   Those of them that are not whole gzip streams.
 PackedBytes   INTEGER   Size of the objects.
-PlainBytes    INTEGER   Size of their lines.
+PlainBytes    INTEGER   Size of their lines; null of a trusted day.
 RowsRead      INTEGER   Lines of all bundles.
 RowsLoaded    INTEGER   Rows that the load job wrote.
 RowsRejected  INTEGER   Bad rows; they are in rejects, of a refused day the first 1,000.
 RowsRepeated  INTEGER   Rows that were left out because an earlier bundle has the same.
 RowsWithheld  INTEGER   Good rows that could not be loaded because the day failed; 0 after success.
 RowsRenewed   INTEGER   Loaded rows whose Filename another loaded row has with other content.
+Trusted       INTEGER   Objects whose rows were taken from their index.
+Sampled       INTEGER   Objects that were read in full to check their index.
+Verified      INTEGER   Objects that were read in full because the index was not to be trusted.
+Distrusted    STRING    Why it was not to be trusted; empty if it was, or was not looked at.
 Fingerprint   STRING    Digest of objects, generations, columns and the loader's format version.
 Buckets       STRING    URLs of the buckets, separated by spaces.
 Objects       STRING    Digests of the objects' URLs: four bytes of each in hex, sorted.

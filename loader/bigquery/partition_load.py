@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from loader.bigquery import attempts
 from loader.bigquery.appends import BadRows
 from loader.bigquery.batches import URIS_MAX
-from loader.bigquery.record import DayReport, Outcome, Run
+from loader.bigquery.record import MISMATCH, DayReport, Outcome, Run
 from loader.bucket import open_bucket, split_url
 from loader.errors import BucketError, MissingError, WarehouseError
 from loader.plan.due import Status, loss_message
@@ -127,7 +127,7 @@ class PartitionLoader:
             return recorded
         if job.rows != found.good:
             why = f"job {job.id} wrote {job.rows} rows, {found.good} were expected"
-            return self._failed(report, "CountMismatch", why, attempt=ended.attempt)
+            return self._failed(report, MISMATCH, why, attempt=ended.attempt)
         row = report.row(Status.SUCCESS, ended.attempt, job=job.id, loaded=job.rows)
         return self._record(report, row, job)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from loader.bigquery.attempts import TRANSIENT
 from loader.plan.due import Status, object_digest
 
 if TYPE_CHECKING:
@@ -21,11 +22,19 @@ if TYPE_CHECKING:
     from loader.spark.wave import StagingPaths, Verified
 
 STARTED = "%Y%m%dt%H%M%S"
+VERIFIED = ("trusted", "sampled", "full")
+"""The ways in which bundles are verified, as `Outcome` counts them."""
+MISMATCH = "CountMismatch"
+"""The ErrorClass of a day whose load job wrote another number of rows than were verified."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of a day in this run."""
+    """The result of a day in this run.
+
+    `overtaken`: another loader has changed it; `misled`: its index was wrong, so it must be
+    verified in full.  The last three are numbers of bundles, as in `Verified`.
+    """
 
     day: TableDay
     status: Status
@@ -37,6 +46,10 @@ class Outcome:
     why: str = ""
     spent_s: float = 0.0
     overtaken: bool = False
+    misled: bool = False
+    trusted: int = 0
+    sampled: int = 0
+    full: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,13 +118,17 @@ class DayReport:
             "Rewritten": found.rewritten,
             "Corrupt": found.corrupt,
             "PackedBytes": day.size_bytes,
-            "PlainBytes": found.plain_bytes,
+            "PlainBytes": None if found.trusted else found.plain_bytes,
             "RowsRead": found.rows,
             "RowsLoaded": loaded,
             "RowsRejected": rejected,
             "RowsRepeated": found.repeated,
             "RowsWithheld": found.rows - loaded - rejected - found.repeated,
             "RowsRenewed": found.renewed,
+            "Trusted": found.trusted,
+            "Sampled": found.sampled,
+            "Verified": found.full,
+            "Distrusted": found.distrusted,
             "Fingerprint": day.fingerprint,
             "Buckets": " ".join(sorted(buckets)),
             "Objects": "".join(sorted(map(object_digest, day.bundles))),
@@ -127,7 +144,12 @@ class DayReport:
 
     def outcome(self, row: Json) -> Outcome:
         """Return the outcome that belongs to a ledger row."""
+        found = self.found
         return Outcome(
+            misled=bool(found.trusted) and _refutes(row),
+            trusted=found.trusted,
+            sampled=found.sampled,
+            full=found.full,
             day=self.found.day,
             status=Status(row["Status"]),
             attempt=row["Attempt"],
@@ -138,3 +160,9 @@ class DayReport:
             why=row["ErrorText"],
             spent_s=row["Seconds"],
         )
+
+
+def _refutes(row: Json) -> bool:
+    """Say whether a ledger row tells that the bundles are not as their index says."""
+    failed = bool(row["JobID"]) and row["ErrorClass"] not in TRANSIENT
+    return row["Status"] == Status.FAILED and (failed or row["ErrorClass"] == MISMATCH)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from loader.bigquery.record import VERIFIED
 from loader.cli import metrics
 from loader.cli.console import Console, size
 from loader.errors import LoaderError
@@ -163,5 +164,9 @@ def _summary(
     for what, why in problems:
         console.result(f"{what}: {why}")
     count = {status: sum(o.status is status for o in outcomes) for status in Status}
+    read = {name: sum(getattr(o, name) for o in outcomes) for name in VERIFIED}
+    if any(read.values()):
+        bundles = ", ".join(f"{number} {name}" for name, number in read.items())
+        console.result(f"bundles: {bundles}")
     summary = ", ".join(f"{number} {status}" for status, number in count.items() if number)
     console.result(f"{summary or 'nothing to do'}, {len(problems)} problems, {spent_s:.1f} s")

@@ -80,6 +80,11 @@ class Console:
             line = {"time": now, "level": level, "event": event, "logger": "loader", **facts}
             self._write(json.dumps(line, default=str) + "\n")
 
+    def spark_said(self, line: str) -> None:
+        """Show a line of the log of Spark's JVM as an event; on a terminal only errors."""
+        bad = " ERROR " in line or "Exception" in line
+        self.event("spark.said", "warning" if bad else "debug", line=line)
+
     def _write(self, text: str) -> None:
         with self._lock:
             self._err.write(text)

@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram
 from prometheus_client import Counter as Total
 from prometheus_client.exposition import generate_latest, pushadd_to_gateway
 
+from loader.bigquery.record import VERIFIED
 from loader.plan.due import Status
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _SUCCESS_RE = re.compile(rf"^{_SUCCESS} (\S+)$", re.MULTILINE)
 _HELP = {
     "days": "Days of the last run that were not simply up to date, by what became of them.",
     "rows": "Rows of the days that the last run loaded, by what became of them.",
+    "read": "Bundles of the days of the last run, by how they were verified.",
     "sums": "Days of the last run that were loaded and whose rows do not add up.",
     "found": "Differences of index, bundles and BigQuery that the last comparison found.",
     "ended": "When the last run ended, in seconds since 1970.",
@@ -79,6 +81,7 @@ def of_load(facts: Facts, last_success_s: float | None) -> CollectorRegistry:
     registry = CollectorRegistry()
     days = Gauge("jostler_load_days", _HELP["days"], (*_DATATYPE, "status"), registry=registry)
     rows = Gauge("jostler_load_rows", _HELP["rows"], (*_DATATYPE, "outcome"), registry=registry)
+    read = Gauge("jostler_load_bundles", _HELP["read"], (*_DATATYPE, "verified"), registry=registry)
     differ = Gauge("jostler_load_count_differences", _HELP["sums"], _DATATYPE, registry=registry)
     by_table: dict[tuple[str, str], list[Outcome]] = {pair: [] for pair in facts.tables}
     for outcome in facts.outcomes:
@@ -89,6 +92,8 @@ def of_load(facts: Facts, last_success_s: float | None) -> CollectorRegistry:
             days.labels(*pair, status).set(found[status])
         for name, number in _rows(outcomes).items():
             rows.labels(*pair, name).set(number)
+        for name in VERIFIED:
+            read.labels(*pair, name).set(sum(getattr(outcome, name) for outcome in outcomes))
         differ.labels(*pair).set(sum(not _adds_up(outcome) for outcome in outcomes))
     _go_names(facts, by_table, registry)
     _one(registry, "jostler_load_run_timestamp_seconds", _HELP["ended"], facts.ended_s)

@@ -39,6 +39,13 @@ BIGQUERY_EMULATOR_HOST and STORAGE_EMULATOR_HOST (URLs) lead to other servers th
 Exit status: 0 all well; 1 a day failed, was refused, or a difference was found; 2 wrong use."""
 
 
+class Verify(StrEnum):
+    """How the rows of a day are verified."""
+
+    INDEX = "index"
+    FULL = "full"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What a run is to do; each attribute is the option of its name (see `HELP`)."""
@@ -63,11 +70,18 @@ class Options:
     master: str
     metrics: str
     period: str
+    verify: Verify
+    sample: float
     force: bool
     accept_deletions: bool
     allow_empty: bool
     dry_run: bool
     verify_only: bool
+
+    @property
+    def trusts_indexes(self) -> bool:
+        """Whether days may be loaded by their index, where it can be trusted."""
+        return self.verify is Verify.INDEX
 
 
 # option, metavar ("" for a switch, "*" after it for a repeatable one), default, help
@@ -93,6 +107,8 @@ HELP: tuple[tuple[str, str, str, str], ...] = (
     ("native", "|".join(Use), "auto", "jostler-native, which accepts good rows fast"),
     ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
     ("metrics", "URL", "", "where to leave metrics: file:///DIR/NAME.prom or a push gateway"),
+    ("verify", "|".join(Verify), "index", "index: do not read bundles whose index can be trusted"),
+    ("sample", "0..1", "0.01", "part of a trusted day's bundles to read in full; at least one"),
     ("force", "", "false", "load days that are loaded already"),
     ("accept-deletions", "", "false", "load days that lack objects they were loaded from"),
     ("allow-empty", "", "false", "no bucket, no schema, or none of a given name, is no error"),
@@ -201,6 +217,8 @@ class _Values:
             master=self._text("master"),
             metrics=metrics,
             period=self._period(),
+            verify=self._one("verify", _one_of(Verify)) or Verify.FULL,
+            sample=self._one("sample", _fraction) or 0.0,
             force=bool(self._one("force", _switch)),
             accept_deletions=bool(self._one("accept-deletions", _switch)),
             allow_empty=bool(self._one("allow-empty", _switch)),

@@ -60,6 +60,10 @@ class Verified:
             for a refused day, with `SAMPLE_ROWS` of them.
         job: the expected id of the load job; another loader or a retry may change its number.
         error: why the day cannot be loaded; else empty.
+        trusted: how many of its bundles were taken from their index.
+        sampled: how many bundles were read in full and compared with their index.
+        full: how many bundles were read because the day was not taken from its index.
+        distrusted: why not, if its index was asked; else empty.
     """
 
     day: TableDay
@@ -68,6 +72,10 @@ class Verified:
     rejects: list[str] = field(default_factory=list)
     job: str = ""
     error: str = ""
+    trusted: int = 0
+    sampled: int = 0
+    full: int = 0
+    distrusted: str = ""
     rows: int = 0
     rejected: int = 0
     repeated: int = 0

@@ -1,0 +1,223 @@
+"""What an executor believes of an index; neither Spark nor BigQuery is needed to ask it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jostler.bundle import Archiver, Entry, FileState, Header, OpenBundle, content_hash
+from jostler.bundle.bundle import index_object
+from jostler.format.compression import FAST
+from jostler.format.names import BundleName, Day
+from jostler.schema import fields_from_api, table_schema
+from loader.bucket import open_bucket
+from loader.spark import engine
+from loader.spark.index import Examined, IndexTask, examined, groups
+from loader.spark.verify import Task
+from tests.loader.world import DAY
+from tests.support.spool import SCHEMA, document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+Rows = list[dict[str, Any]]
+FIELDS = table_schema(fields_from_api(SCHEMA))
+EMPTY = gzip.compress(b"{}\n", mtime=0)
+NAME = "autoload/v1/exp/foo1/2026/01/02/20260102T030405.000001Z-foo1-node1-exp-data.jsonl.gz"
+
+
+class Pair:
+    """A bundle and its index in a directory."""
+
+    def __init__(self, root: Path, files: int = 3) -> None:
+        self.name = BundleName.parse(NAME)
+        header = Header(
+            name=self.name,
+            bucket=root.as_uri(),
+            archiver=Archiver(version="jostler@1", commit="c"),
+            compression=FAST,
+        )
+        opened = OpenBundle(header, 0.0)
+        for number in range(files):
+            raw = document(number, size=120)
+            path = f"foo1/2026/01/02/m{number}.json"
+            entry = Entry(path, FileState(1, len(raw), 1, 1), 10**15, content_hash(raw))
+            opened.add(entry, opened.row(entry.filename, raw))
+        bundle = opened.seal()
+        self.root, self.files = root, files
+        self.data, self.index = root / NAME, root / str(header.index_name)
+        for path, content in (
+            (self.data, bundle.data),
+            (self.index, index_object(header, bundle.attempt)),
+        ):
+            path.parent.mkdir(parents=True)
+            path.write_bytes(content)
+
+    def change(self, change: Callable[[Rows], Rows]) -> None:
+        """Write the index anew, its rows changed."""
+        rows = [json.loads(line) for line in gzip.decompress(self.index.read_bytes()).splitlines()]
+        plain = "".join(json.dumps(row) + "\n" for row in change(rows))
+        self.index.write_bytes(gzip.compress(plain.encode()))
+
+    def task(self, *, sampled: bool = False) -> IndexTask:
+        bucket = open_bucket(self.root.as_uri(), 5)
+        found = {entry.name: entry for entry in bucket.list("")}
+        data, index = (found[str(path.relative_to(self.root))] for path in (self.data, self.index))
+        return IndexTask(
+            data=Task(
+                ordinal=7,
+                bucket=bucket.url,
+                name=data.name,
+                generation=data.generation,
+                size_bytes=data.size_bytes,
+                node="node1",
+                day=Day(DAY),
+                table=0,
+            ),
+            name=index.name,
+            generation=index.generation,
+            size_bytes=index.size_bytes,
+            rows=self.files,
+            sampled=sampled,
+        )
+
+    def examine(self, *, sampled: bool = False) -> Examined:
+        (one,) = examined([self.task(sampled=sampled)], (FIELDS,), 5)
+        return one
+
+
+def raw(rows: Rows, line: int = -1, **change: object) -> Rows:
+    rows[line]["raw"].update(change)
+    return rows
+
+
+def without(rows: Rows, key: str) -> Rows:
+    del rows[0]["raw"][key]
+    return rows
+
+
+@pytest.mark.parametrize("sampled", [True, False])
+def test_an_index_gives_a_key_for_each_file(tmp_path: Path, *, sampled: bool) -> None:
+    """The same for the same node and name, however often it is asked."""
+    pair = Pair(tmp_path, 500)
+    found = pair.examine(sampled=sampled)
+    assert (found.ordinal, found.problem, len(found.keys)) == (7, "", 500 * 8)
+    keys = {found.keys[at : at + 8] for at in range(0, len(found.keys), 8)}
+    assert len(keys) == 500
+    assert pair.examine() == found
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda rows: rows[:2], "3 rows, and its index 2"),
+        (lambda rows: [*rows, rows[0]], "3 rows, and its index 4"),
+        (lambda rows: rows[::-1], "lines lack"),
+        (lambda rows: raw(rows, Line=4), "lines lack"),
+        (lambda rows: raw(rows, Length=1), "another size"),
+        (lambda rows: raw(rows, Hash=""), "without hash"),
+        (lambda rows: raw(rows, Node="x"), "of other bundles"),
+        (lambda rows: raw(rows, ArchiveURL="gs://x"), "of other bundles"),
+        (lambda rows: raw(rows, 0, ArchiveURL="gs://x"), "is that of gs://x"),
+        (lambda rows: raw(rows, Filename="2020/01/01/m"), "of another day"),
+        (lambda rows: raw(rows, Line="3"), "no row"),
+        (lambda rows: without(rows, "Start"), "no row"),
+        (lambda rows: without(rows, "Hash"), "no row"),
+        (lambda rows: [{**rows[0], "date": "2020-01-01"}, *rows[1:]], "another date"),
+        (lambda _: [], "3 rows, and its index 0"),
+    ],
+)
+def test_an_index_of_anything_else_is_not_believed(
+    tmp_path: Path, change: Callable[[Rows], Rows], why: str
+) -> None:
+    """Without a look at the bundle."""
+    pair = Pair(tmp_path)
+    pair.change(change)
+    found = pair.examine()
+    assert why in found.problem
+    assert found.keys == b""
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda rows: raw(rows, Hash="0" * 32), "line 3 does not have the hash"),
+        (lambda rows: raw(rows, Filename="2026/01/02/m9.json"), "line 3 is not the file"),
+    ],
+)
+def test_what_only_the_bundle_can_show_is_seen_in_a_sample(
+    tmp_path: Path, change: Callable[[Rows], Rows], why: str
+) -> None:
+    """Each row is held against its index row."""
+    pair = Pair(tmp_path)
+    pair.change(change)
+    assert pair.examine().problem == ""
+    assert why in pair.examine(sampled=True).problem
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (b'"Rate":', b'"Rata":', "line 1 is a bad row"),
+        (b'"date":"2026-01-02"', b'"date":"2026-01-03"', "line 1 is a bad row"),
+        (b"\n", b"\n\n", "line 2 is a bad row"),
+    ],
+)
+def test_a_sampled_bundle_is_judged(tmp_path: Path, old: bytes, new: bytes, why: str) -> None:
+    """A schema that is contained in the table's makes good rows; this shows that it did."""
+    pair = Pair(tmp_path)
+    plain = gzip.decompress(pair.data.read_bytes()).replace(old, new)
+    pair.data.write_bytes(gzip.compress(plain))
+    size = pair.data.stat().st_size
+    pair.change(lambda rows: raw(rows, Offset=size - 10, Length=0))
+    assert pair.examine().problem == ""
+    assert why in pair.examine(sampled=True).problem
+
+
+@pytest.mark.parametrize("data", [b"", b"no gzip", EMPTY, EMPTY[:-9]])
+def test_an_index_that_is_none_is_told(tmp_path: Path, data: bytes) -> None:
+    """And so is one that is gone, or cut off."""
+    pair = Pair(tmp_path)
+    pair.index.write_bytes(data)
+    assert pair.examine().problem.startswith(NAME)
+
+
+@given(st.lists(st.integers(0, 10**6), max_size=30), st.integers(1, 7))
+def test_each_task_is_in_one_group(sizes: list[int], count: int) -> None:
+    """No group is empty."""
+    data = Task(
+        ordinal=0,
+        bucket="",
+        name="",
+        generation="",
+        size_bytes=0,
+        node="",
+        day=Day(DAY),
+        table=0,
+    )
+    tasks = [
+        IndexTask(data=data, name=str(n), generation="", size_bytes=s, rows=0, sampled=False)
+        for n, s in enumerate(sizes)
+    ]
+    made = groups(tasks, count)
+    assert sorted(task.name for group in made for task in group) == sorted(t.name for t in tasks)
+    assert len(made) == min(count, len(tasks))
+    assert all(made)
+
+
+def test_executors_find_what_the_driver_finds(tmp_path: Path, spark: SparkSession) -> None:
+    """Where the indexes are many, Spark reads them, by the same function."""
+    pair = Pair(tmp_path, 5)
+    tasks = [pair.task(), replace(pair.task(), rows=4)]
+    told = sorted(engine.examine(spark, tasks, (FIELDS,), 5), key=lambda one: one.problem)
+    assert told == sorted(examined(tasks, (FIELDS,), 5), key=lambda one: one.problem)
+    assert [bool(one.problem) for one in told] == [False, True]
