@@ -107,7 +107,7 @@ def test_the_cache_has_a_bound(archive: MadeArchive, tmp_path: Path) -> None:
     assert listed(archive, IndexCache(tmp_path / "c", bound))[0] == full
     for number in range(6):
         day = DAY + (10 + number) * timedelta(days=1)
-        archive.put([Entry(name=f"n{number}-{i}") for i in range(400)], day=day)
+        archive.put([Entry(name=f"n{number}-{i}") for i in range(1500)], day=day)
         found = listed(archive, IndexCache(tmp_path / "c", bound))[0]
         size = sum(path.stat().st_size for path in (tmp_path / "c").iterdir())
         assert size <= 2 * bound
