@@ -15,7 +15,7 @@ from tests.unit.schema.pairs import Pairs
 if TYPE_CHECKING:
     from jostler.schema import Fields
 
-PAIRS = int(os.environ.get("JOSTLER_JUDGE_PAIRS", "100000"))
+PAIRS = int(os.environ.get("JOSTLER_JUDGE_PAIRS", "30000"))
 SEED = int(os.environ.get("JOSTLER_JUDGE_SEED", "") or Random().randrange(10**9))
 
 
