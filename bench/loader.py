@@ -38,7 +38,8 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.agent import SCHEMA, documents, header
+from bench.files import NO_UUID, SCHEMA, STARTED, documents
+from bench.files import Kind as Files
 from jostler.bundle import Entry, FileState, Header, OpenBundle, content_hash
 from jostler.bundle.bundle import index_object
 from jostler.format.blocks import BlockWriter
@@ -80,7 +81,8 @@ def flat() -> list[bytes]:
     words = ["alpha", "beta", "gamma", "delta", "epsilon", "übung", "zeta"]
     made = []
     for _ in range(500):
-        value = header(rng)
+        value: dict[str, object] = {"UUID": NO_UUID.decode(), "StartTime": STARTED}
+        value["Server"] = f"10.0.{rng.randrange(256)}.{rng.randrange(256)}"
         value |= {f"Count{n}": rng.randrange(10**9) for n in range(10)}
         value |= {f"Rate{n}": rng.random() * 1000 for n in range(10)}
         value |= {f"Note{n}": " ".join(rng.choices(words, k=9)) for n in range(6)}
@@ -95,7 +97,7 @@ def archive(root: Path, made: list[bytes], size: int) -> tuple[list[int], int]:
     while total < size:
         opened = OpenBundle(_header(root, len(counts)), 0.0)
         while opened.size_bytes < BUNDLE_BYTES:
-            document = made[rows % len(made)].replace(b"0" * 24, b"%024d" % rows, 1)
+            document = made[rows % len(made)].replace(NO_UUID, b"%0*d" % (len(NO_UUID), rows), 1)
             state = FileState(rows, len(document), 10**18 + rows * 10**7, 1)
             path = f"foo1/2026/01/02/m{rows}.json"
             entry = Entry(path, state, 10**15 + rows * 10**4, content_hash(document))
@@ -248,7 +250,7 @@ def child(root: Path, cores: int, rounds: int, sizes: dict[str, Sizes]) -> None:
 def measure(root: Path, size: int, rounds: int) -> None:
     """Make the archives, run a child for each number of cores, print the table."""
     sizes = {}
-    for shape, made in (("flat", flat()), ("ndt7", documents(32))):
+    for shape, made in (("flat", flat()), ("ndt7", documents(Files("32 KiB", 32 * 1024, 0)))):
         (root / shape).mkdir()
         sizes[shape] = archive(root / shape, made, size)
         rows, total = sum(sizes[shape][0]), sizes[shape][1]
