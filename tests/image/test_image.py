@@ -17,9 +17,9 @@ PIN = re.compile(r"^([a-z0-9][a-z0-9._-]*)==(\S+)", re.MULTILINE)
 OUTSIDE = """
 import importlib, json, pkgutil, sys
 import jostler
-optional = "jostler.archive.bigquery_tables"  # imported only when somebody asks
+optional = ("jostler.archive.bigquery_", "jostler.archive.serve.")  # extras of their own
 for module in pkgutil.walk_packages(jostler.__path__, "jostler."):
-    if not module.name.endswith("__main__") and module.name != optional:
+    if not module.name.endswith("__main__") and not module.name.startswith(optional):
         importlib.import_module(module.name)
 from importlib.metadata import packages_distributions
 owners = packages_distributions()
