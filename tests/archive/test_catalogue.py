@@ -318,6 +318,21 @@ def test_pages_have_every_file_once(archive: MadeArchive, opened: Callable[[], C
             pages += page
             after = page[-1].position if page else after
         assert pages == everything[: size * most]
+    one_day = Query(first_day=DAY + ONE, last_day=DAY + ONE)
+    for count, query in (
+        (0, Query(nodes=("nobody",))),
+        (1, replace(one_day, filename="0-7")),
+        (100, one_day),
+        (101, Query(first_day=DAY, last_day=DAY, filename="?-*")),
+    ):
+        first = list(catalogue.files(replace(query, limit=100)))
+        rest = (
+            list(catalogue.files(replace(query, limit=100, after=first[-1].position)))
+            if first
+            else []
+        )
+        assert (len(first), len(rest)) == (min(count, 100), max(count - 100, 0))
+        assert len({file.filename for file in first + rest}) == count
 
 
 def test_a_late_index_appears_in_its_place(
