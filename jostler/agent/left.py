@@ -131,10 +131,11 @@ class LeftFiles:
             self.failed_reads.pop(path, None)
         if self.unreadable:
             self.unreadable.pop(path, None)
+        self.doubtful.pop(path, None)
 
     def taken_many(self, paths: Iterable[str]) -> None:
         """Forget files that are now in a bundle."""
-        if self.overdue or self.failed_reads or self.unreadable:
+        if self.overdue or self.failed_reads or self.unreadable or self.doubtful:
             for path in paths:
                 self.taken(path)
 

@@ -227,6 +227,7 @@ class Taking:
         if rejection.reason == "unreadable" or state.size > REJECT_WHOLE_BYTES:
             self._left.overdue.add(path)
         self._left.failed_reads.pop(path, None)
+        self._left.doubtful.pop(path, None)  # a scan may have met it before the event of its close
         self._tell(bad)
         return Taken.ADDED
 

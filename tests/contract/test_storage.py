@@ -88,7 +88,7 @@ def test_a_directory_without_the_files_of_metadata_is_a_bucket_without_metadata(
         kept.write_bytes(content)
         assert bucket.metadata("a/x.gz") == {}
     kept.write_bytes(whole)
-    assert bucket.metadata("a/x.gz") == {"rows": "3"}
+    assert mine(bucket.metadata("a/x.gz")) == {"rows": "3"}
     bucket.remove("a/x.gz")
     assert not kept.exists()
     assert [info.name for info in bucket.list("")] == []
