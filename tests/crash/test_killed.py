@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import subprocess
@@ -17,27 +18,67 @@ from tests.support.bucket import assert_all_archived, reasons, rows, url_of
 from tests.support.spool import Spool, document
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.support.gcs import GcsServer
 
 pytestmark = pytest.mark.timeout(900)  # hundreds of processes, on whatever machine
 KILLED = Path(__file__).with_name("killed.py")
 
 
-def run_and_die(steps: int, prefix: Path, argv: list[str]) -> bool:
-    """Run jostler until it has done `steps` steps; say whether it was killed there."""
-    done = subprocess.run(
-        [sys.executable, str(KILLED), str(steps), str(prefix), *argv],
-        capture_output=True,
-        timeout=60,
-        check=False,
-        env={**environment(), "PYTHONPATH": str(Path(__file__).parents[2])},
-    )
-    assert done.returncode in {0, -signal.SIGKILL}, done.stderr.decode()
-    return done.returncode == -signal.SIGKILL
+class Runs:
+    """Runs jostler, each time in a process of its own; see `killed`."""
+
+    def __init__(self, output: Path) -> None:
+        self._output = output
+        self._process = subprocess.Popen(
+            [sys.executable, str(KILLED)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**environment(), "PYTHONPATH": str(Path(__file__).parents[2])},
+        )
+
+    def run(self, argv: list[str], steps: int = -1, prefix: Path | str = "") -> int:
+        """Run jostler, killed after so many steps below the prefix; return its exit status."""
+        assert self._process.stdin
+        assert self._process.stdout
+        asked = {"steps": steps, "prefix": str(prefix), "argv": argv, "output": str(self._output)}
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        status = int(self._process.stdout.readline())
+        assert status in {0, -signal.SIGKILL}, self._output.read_text()
+        return status
+
+    def die(self, steps: int, prefix: Path, argv: list[str]) -> bool:
+        """Run jostler until it has done `steps` steps; say whether it was killed there."""
+        return self.run(argv, steps, prefix) == -signal.SIGKILL
+
+    def close(self) -> None:
+        """End the process that forks the others."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+    started = Runs(tmp_path_factory.mktemp("runs") / "output")
+    yield started
+    started.close()
+
+
+def once_argv(spool: Spool, bucket: str, *more: str) -> list[str]:
+    """Return a command line that takes what is there, one upload at a time."""
+    return arguments(spool, bucket, "-once", "-missed-age", "0s", "-upload-concurrency", "1", *more)
 
 
 @pytest.mark.slow
-def test_no_file_is_lost_or_stored_twice_wherever_the_agent_dies(tmp_path: Path) -> None:
+def test_no_file_is_lost_or_stored_twice_wherever_the_agent_dies(
+    tmp_path: Path, runs: Runs
+) -> None:
     """Die before each rename, link and unlink of a run; a fresh agent completes it."""
     steps = 0
     while True:
@@ -46,12 +87,9 @@ def test_no_file_is_lost_or_stored_twice_wherever_the_agent_dies(tmp_path: Path)
         bucket = url_of(home / "bucket")
         spool.write_many(3)
         spool.write("bad.json", b"{not json", keep=False)
-        argv = arguments(spool, bucket, "-once", "-missed-age", "0s", "-upload-concurrency", "1")
-        killed = run_and_die(steps, home, argv)
+        killed = runs.die(steps, home, once_argv(spool, bucket))
 
-        again = once(spool, bucket)
-
-        assert again.returncode == 0, again.stdout
+        assert runs.run(once_argv(spool, bucket)) == 0
         assert_all_archived(spool, bucket)
         assert reasons(bucket) == {"2026/01/02/bad.json": "not-json"}
         if not killed:
@@ -63,7 +101,7 @@ def test_no_file_is_lost_or_stored_twice_wherever_the_agent_dies(tmp_path: Path)
 @pytest.mark.slow
 @pytest.mark.parametrize("upgraded", [False, True])
 def test_a_file_changed_between_crash_and_restart_is_archived_in_both_states(
-    tmp_path: Path, upgraded: bool
+    tmp_path: Path, upgraded: bool, runs: Runs
 ) -> None:
     """What was stored stays, what the file became is new; no index row lies about either."""
     for steps in range(12, 30):
@@ -71,13 +109,12 @@ def test_a_file_changed_between_crash_and_restart_is_archived_in_both_states(
         spool = Spool(home / "spool")
         bucket = url_of(home / "bucket")
         spool.write_many(3)
-        argv = arguments(spool, bucket, "-once", "-missed-age", "0s", "-upload-concurrency", "1")
-        if not run_and_die(steps, home, argv):
+        if not runs.die(steps, home, once_argv(spool, bucket)):
             break
         if "2026/01/02/m1.json" in spool.left():
             spool.write("m1.json", document(99))
         level = ("-compression-level", "3") if upgraded else ()
-        assert once(spool, bucket, *level).returncode == 0
+        assert runs.run(once_argv(spool, bucket, *level)) == 0
         assert_all_archived(spool, bucket)
         assert {row["raw"]["UUID"][:4] for row in rows(bucket, "foo1")} >= {"u-0-", "u-2-"}
 
@@ -125,7 +162,7 @@ def test_random_kills_against_a_real_gcs_server_lose_nothing(
 
 @pytest.mark.slow
 def test_a_directory_moved_away_over_a_restart_comes_back_without_second_rows(
-    tmp_path: Path,
+    tmp_path: Path, runs: Runs
 ) -> None:
     """Stored files that were gone when they were to be unlinked are known to the next process."""
     for steps in range(15, 40):  # die when all is stored, before the first unlink
@@ -133,8 +170,7 @@ def test_a_directory_moved_away_over_a_restart_comes_back_without_second_rows(
         spool = Spool(home / "spool")
         bucket = url_of(home / "bucket")
         spool.write_many(3)
-        argv = arguments(spool, bucket, "-once", "-missed-age", "0s", "-upload-concurrency", "1")
-        assert run_and_die(steps, home, argv)
+        assert runs.die(steps, home, once_argv(spool, bucket))
         if list(spool.state_dir.glob("*.stored")):
             break
     assert len(spool.left()) == 3
