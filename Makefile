@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-WORKERS ?= 3
+WORKERS ?= 4
 READY  := $(VENV)/.ready
 
 # Installs a Debian package if this user may; a fresh machine may lack what the tests need.
@@ -95,7 +95,7 @@ lint: $(READY) ## ruff: rules and format
 types: $(READY) ## mypy, strict
 	$(BIN)/mypy
 
-# Three at once: most tests wait for a process or a server; a file stays with one worker, which has one
+# Four at once: most tests wait for a process or a server; a file stays with one worker, which has one
 # Spark session, one BigQuery and one GCS server for all its files.
 test: java chromium systemd k8s-tools $(READY) native ## all tests
 	$(PYTEST)
