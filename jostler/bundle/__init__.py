@@ -6,7 +6,7 @@ from jostler.bundle.cleanup import Cleaned, Cleanup
 from jostler.bundle.commit import Commit
 from jostler.bundle.confined import Confined, NotAFileError
 from jostler.bundle.delivery import CleanedUp, Delivery, Event, GivenBack, Stored
-from jostler.bundle.entry import Entry, Facts, FileState
+from jostler.bundle.entry import Entry, FileState
 from jostler.bundle.file import read_file, unlink_stored
 from jostler.bundle.in_flight import InFlight, State
 from jostler.bundle.in_flight_bundles import InFlightBundles, Released
@@ -19,6 +19,7 @@ from jostler.bundle.record import Record
 from jostler.bundle.retry import Backoff, Retries
 from jostler.bundle.upload_stats import FailedAttempt, Recurring, UploadCounts, UploadStats
 from jostler.bundle.uploads import Crash, Uploads
+from jostler.format.index_row import Facts
 from jostler.format.row import (
     REJECT_WHOLE_BYTES,
     Archiver,

@@ -23,7 +23,7 @@ from jostler.format.row import content_hash, one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from jostler.bundle.entry import Facts
+    from jostler.format.index_row import Facts
 
 SMALL_BYTES = 64 * 1024
 """The size of the largest file in a batch; for larger ones the time per file matters little."""

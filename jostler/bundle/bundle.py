@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from jostler.bundle.entry import Entries, Facts
+from jostler.bundle.entry import Entries
 from jostler.format.blocks import Block, BlockWriter
+from jostler.format.index_row import Facts, index_raw, last_members, place, shared
 from jostler.format.names import BundleName, Kind, display
 from jostler.format.row import Archiver, Rejection, instant, row, row_head
 from jostler.storage import new_upload_id
@@ -238,28 +239,24 @@ def index_object(header: Header, attempt: Attempt) -> bytes:
     writer = BlockWriter(header.compression)
     name = header.name
     head = row_head(header.archiver, name.day, f"{header.bucket}/{header.index_name}")
-    shared = b'"Datatype":%b,"Node":%b,"ArchiveURL":%b' % (
-        orjson.dumps(name.datatype),
-        orjson.dumps(name.node),
-        orjson.dumps(header.url),
-    )
+    told_of_all = shared(name.datatype, name.node, header.url)
     has_facts = header.index_form is IndexForm.WITH_FACTS
     entries = attempt.entries
     told = chain(entries.facts, repeat(None))
     # By columns: an entry as an object for each line would take as long as the line.
     columns = zip(count(1), entries.rows(), told, _places(attempt), strict=False)
-    for line, (path, _, size, mtime_ns, _, added_us, digest), facts, place in columns:
+    for line, (path, _, size, mtime_ns, _, added_us, digest), facts, lies in columns:
         filename = orjson.dumps(display(path.partition("/")[2]))
-        raw = b'{"Filename":%b,"Size":%d,"TimeAdded":"%b",%b,"Line":%d,"Hash":"%b",%b%b' % (
+        raw = index_raw(
             filename,
-            size,
-            instant(added_us).encode(),
-            shared,
-            line,
-            digest.hex().encode(),
-            place,
+            size=size,
+            added=instant(added_us),
+            shared=told_of_all,
+            line=line,
+            digest=digest.hex(),
+            place=lies,
             # Start is the file's mtime if no flag fills it.
-            _facts(facts or Facts(mtime_ns // 1000, None, None)) if has_facts else b"}",
+            last=last_members(facts or Facts(mtime_ns // 1000, None, None)) if has_facts else b"}",
         )
         writer.add(row(head, filename, raw))
     return writer.finish()
@@ -269,14 +266,4 @@ def _places(attempt: Attempt) -> Iterator[bytes]:
     """Yield for each line the members of its index row that say where its block lies."""
     ends = [*(block.line for block in attempt.blocks[1:]), len(attempt.entries) + 1]
     for block, end in zip(attempt.blocks, ends, strict=True):
-        yield from repeat(b'"Offset":%d,"Length":%d' % block[1:], end - block.line)
-
-
-def _facts(facts: Facts) -> bytes:
-    """Return the last members of an index row."""
-    start_us, end_us, work_id = facts
-    start, end = (
-        b"null" if us is None else b'"%b"' % instant(us).encode() for us in (start_us, end_us)
-    )
-    work = b"null" if work_id is None else orjson.dumps(work_id)
-    return b',"Start":%b,"End":%b,"WorkID":%b}' % (start, end, work)
+        yield from repeat(place(block), end - block.line)

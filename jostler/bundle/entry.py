@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator, Sequence
 
+    from jostler.format.index_row import Facts
+
 # A time stamp of a file is one of the kernel's ticks, 10 ms at the longest (CONFIG_HZ=100): a
 # second change within the tick leaves it as it is.
 RACY_NS = 20_000_000
@@ -59,20 +61,6 @@ class FileState(NamedTuple):
             mtime_ns = min(max(mtime_ns, _LEAST), _MOST)
             ctime_ns = min(max(ctime_ns, _LEAST), _MOST)
         return cls(inode, size, mtime_ns, ctime_ns)
-
-
-class Facts(NamedTuple):
-    """The index columns that `-index-field` fills; None is null.
-
-    Attributes:
-        start_us: Start, microseconds since 1970, UTC.
-        end_us: End, in the same unit.
-        work_id: WorkID.
-    """
-
-    start_us: int | None
-    end_us: int | None
-    work_id: str | None
 
 
 def is_racy(touched_ns: int, added_us: int) -> bool:

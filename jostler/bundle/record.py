@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from jostler.bundle.bundle import Attempt, Bundle, Header, IndexForm
-from jostler.bundle.entry import Entries, Entry, Facts, FileState
+from jostler.bundle.entry import Entries, Entry, FileState
 from jostler.format.blocks import Block
 from jostler.format.compression import FAST, LEVELS, Compression, Method
+from jostler.format.index_row import Facts
 from jostler.format.names import OWN_DATATYPES, REJECTED, BundleName, Day, check_datatype
 from jostler.format.row import Archiver, Rejection
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
+
+
+NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +94,10 @@ class Storage(Protocol):
             MissingError: there is no such object, or it has another version.
         """
 
-    def replace(self, name: str, data: bytes, version: str) -> None:
-        """Replace an object if it still has this version.
+    def replace(
+        self, name: str, data: bytes, version: str, metadata: Mapping[str, str] = NO_METADATA
+    ) -> None:
+        """Replace an object and its metadata if it still has this version.
 
         Raises:
             ConflictError: it has another version, or does not exist.

@@ -30,7 +30,7 @@ from jostler.errors import (
     RefusedError,
     TransientError,
 )
-from jostler.storage.bucket import ObjectInfo, StoredObject, upload_id
+from jostler.storage.bucket import NO_METADATA, ObjectInfo, StoredObject, upload_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -144,7 +144,9 @@ class DirectoryStorage:
             raise MissingError(f"{self.url}/{name}: changed since it was listed")
         return found
 
-    def replace(self, name: str, data: bytes, version: str) -> None:
+    def replace(
+        self, name: str, data: bytes, version: str, metadata: Mapping[str, str] = NO_METADATA
+    ) -> None:
         """Compare and swap under a lock that every writer of this directory takes."""
         with _translated(name), self._lock():
             try:
@@ -153,8 +155,12 @@ class DirectoryStorage:
                 raise ConflictError(f"{self.url}/{name} is gone") from None
             path = self._path(name)
             with self._tmp(data) as tmp:
+                replaced = _version(tmp.stat())
                 tmp.rename(path)
             _sync_dir(path.parent)
+            if metadata:
+                told = {**metadata, "upload-id": upload_id(data)}
+                self._write_metadata(name, replaced, told)
 
     def _compare(self, name: str, version: str) -> None:
         found = _version(self._path(name).stat())

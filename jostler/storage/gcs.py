@@ -39,7 +39,7 @@ from jostler.errors import (
     StorageError,
     TransientError,
 )
-from jostler.storage.bucket import ObjectInfo, StoredObject, content_type, upload_id
+from jostler.storage.bucket import NO_METADATA, ObjectInfo, StoredObject, content_type, upload_id
 from jostler.storage.causes import cause
 from jostler.storage.multipart import upload
 
@@ -118,9 +118,12 @@ class GcsStorage:
             )
         return data
 
-    def replace(self, name: str, data: bytes, version: str) -> None:
+    def replace(
+        self, name: str, data: bytes, version: str, metadata: Mapping[str, str] = NO_METADATA
+    ) -> None:
         """Upload on condition that the generation is still `version`."""
-        self._upload(name, data, {"upload-id": upload_id(data)}, generation=int(version))
+        told = {**metadata, "upload-id": upload_id(data)}
+        self._upload(name, data, told, generation=int(version))
 
     def _upload(
         self, name: str, data: bytes, metadata: Mapping[str, str], *, generation: int

@@ -66,6 +66,8 @@ def test_an_object_keeps_the_metadata_it_was_created_with(bucket: Storage) -> No
     assert bucket.folders("") == ("a",)
     bucket.replace("a/x.gz", b"2", version)
     assert mine(bucket.metadata("a/x.gz")) == {}
+    bucket.replace("a/x.gz", b"3", bucket.read("a/x.gz").version, {"rows": "4"})
+    assert mine(bucket.metadata("a/x.gz")) == {"rows": "4"}
     for gone in (("a/x.gz", version), ("none", "")):
         with pytest.raises(MissingError):
             bucket.metadata(*gone)
