@@ -1,15 +1,17 @@
-"""Separate the standard error of Spark's JVM from the loader's own events.
+"""Spark's JVM as a process: its standard error, and its end when it was started in vain.
 
 **Invariant:** a process that is started within `kept_apart` writes its standard error to our pipe
-for its whole life; no line is lost, and the loader's own lines do not go there.
+for its whole life; no line is lost, and the loader's own lines do not go there.  A process that is
+started within `not_left_behind` does not outlive an error or an interrupt there.
 
-This replaces file descriptor 2 for a moment, because pyspark starts the JVM with the loader's
-standard error and has no setting for that.
+This replaces file descriptor 2 and pyspark's `Popen` for a moment, because pyspark starts the JVM
+with the loader's standard error, has no setting for that, and does not tell the process.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 from contextlib import contextmanager
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Any
 
 STDERR = 2
 _OURS = ('{"time"', "\r\x1b[K")
@@ -71,3 +74,33 @@ def kept_apart(said: Callable[[str], None]) -> Iterator[None]:
         os.dup2(ours, STDERR)
         os.close(ours)
         lines.begin()
+
+
+@contextmanager
+def not_left_behind() -> Iterator[None]:
+    """Kill the JVM that pyspark starts in this context if the context ends by an exception.
+
+    The JVM ends when its standard input does, but not while it starts: an interrupted pyspark
+    removes the directory that the JVM is to write its port into, the JVM's main thread fails, and
+    the thread that waits for connections keeps it alive for ever.
+    """
+    from pyspark import java_gateway  # noqa: PLC0415 - Spark is imported only when it is needed
+
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Started(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as Popen's
+            started.append(self)  # first: an interrupt may come before this method ends
+            super().__init__(*args, **kwargs)
+
+    theirs = vars(java_gateway)["Popen"]
+    vars(java_gateway)["Popen"] = Started
+    try:
+        yield
+    except BaseException:
+        for process in started:
+            if process.pid:
+                process.kill()
+        raise
+    finally:
+        vars(java_gateway)["Popen"] = theirs

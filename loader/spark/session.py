@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from loader.errors import RunError
-from loader.spark.jvm import kept_apart
+from loader.spark.jvm import kept_apart, not_left_behind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,7 +78,7 @@ def session(master: str, said: Callable[[str], None] | None = None) -> Iterator[
         if not conf.contains(key):
             builder = builder.config(key, value)
     try:
-        with kept_apart(said) if said and not theirs else nullcontext():
+        with not_left_behind(), kept_apart(said) if said and not theirs else nullcontext():
             spark = builder.getOrCreate()
     except (PySparkException, Py4JError) as exc:
         told = str(exc).partition("\n")[0]
