@@ -8,7 +8,6 @@ Signals, argv and the exit status belong to `jostler.cli.main`.
 
 from __future__ import annotations
 
-import threading
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -16,18 +15,26 @@ from typing import TYPE_CHECKING, Any
 from jostler import build
 from jostler.agent.ages import Ages
 from jostler.agent.directories import Directories
-from jostler.agent.intake import READ_TRIES, Intake, Rules
+from jostler.agent.intake import Intake
 from jostler.agent.left import LeftFiles
 from jostler.agent.loop import Loop
 from jostler.agent.observe.reporter import Reporter
-from jostler.agent.observe.snapshot import Now, opened
 from jostler.agent.observe.status import Status
 from jostler.agent.observe.survey import Survey
 from jostler.agent.rescans import Rescans
+from jostler.agent.rules import READ_TRIES, Rules
 from jostler.agent.runners import Daemon, Once
-from jostler.agent.start import Meanwhile, await_lock, await_schemas, index_fields, stamp
+from jostler.agent.start import (
+    Agreed,
+    Meanwhile,
+    await_lock,
+    await_schemas,
+    index_fields,
+    stamp,
+)
 from jostler.agent.taking import Taking
 from jostler.agent.tally import Tally
+from jostler.agent.view import View
 from jostler.agent.why.questions import Questions
 from jostler.bundle import (
     Bundle,
@@ -44,15 +51,16 @@ from jostler.bundle import (
 from jostler.config import Mode
 from jostler.log import Log
 from jostler.schema import native
-from jostler.storage import Storage, open_storage
+from jostler.storage import Buckets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    import threading
+    from collections.abc import Mapping
 
-    from jostler.agent.why.live import Remembered
-    from jostler.bundle import ReadBatch, Record
+    from jostler.agent.observe.snapshot import Now
+    from jostler.bundle import Record
     from jostler.config import Config
-    from jostler.schema import Fields, Flaw
+    from jostler.schema import Fields
     from jostler.watchdir import Arrivals
 
 log = Log("jostler.agent")
@@ -93,16 +101,14 @@ class Agent:
         self._stop = stop
         self._abort = abort
         self._tally = Tally()
-        self._directories = Directories(config)
+        self._agreed = Agreed()
+        self._index_fields = index_fields(config)
         self._spool = Confined(str(config.spool))
         self._journal = Journal(config.state_dir, config.old_state_dir)
         self._buckets = Buckets()
         self._questions = Questions(arrivals.wake)
-        self._judges: dict[str, Callable[[bytes], Flaw | None]] = {}
-        self._counts: dict[str, Callable[[Sequence[bytes]], int]] = {}
-        self._readers: dict[str, ReadBatch] = {}
-        self._schemas: dict[str, str] = {}
-        self._index_fields = index_fields(config)
+        self._directories = Directories(config)
+        self._rescans = Rescans(config, arrivals)
         self._in_flight = InFlightBundles()
         ages = Ages(config.settle_age_s, config.missed_age_s)
         self._left = LeftFiles(ages, config.state_dir / KEPT_FILE)
@@ -113,7 +119,15 @@ class Agent:
             threads=config.upload_concurrency,
             wake=arrivals.wake,
         )
-        self._delivery = Delivery(
+        self._delivery = self._make_delivery()
+        self._open_bundles = self._make_open_bundles()
+        self._intake = self._make_intake()
+        self._loop = self._make_loop()
+        self._view = self._make_view()
+        self._scanned = False
+
+    def _make_delivery(self) -> Delivery:
+        return Delivery(
             self._in_flight,
             self._uploads,
             self._journal,
@@ -121,31 +135,47 @@ class Agent:
             self.status.upload_stats,
             keep=self._left.keep,
         )
-        self._open_bundles = OpenBundles(
-            stamp(config, self._schemas),
-            config.limits,
+
+    def _make_open_bundles(self) -> OpenBundles:
+        return OpenBundles(
+            stamp(self.config, self._agreed.kept),
+            self.config.limits,
             self._in_flight,
-            memory_max=config.memory_max,
+            memory_max=self.config.memory_max,
             sealed=self._sealed,
             monotonic_s=time.monotonic,
             now=lambda: datetime.now(UTC),
             backlog=lambda: self._loop.backlog,
         )
-        judging = Judging(config.state_dir / "judging", self._spool)
-        self._intake = Intake(self._rules(), self._spool, self._in_flight, self._left, judging)
-        self._rescans = Rescans(config, arrivals)
-        self._loop = Loop(
-            config,
-            arrivals,
-            taking=Taking(
-                self._intake,
-                self._open_bundles,
-                self._left,
-                self._tally,
-                spool=self._spool,
-                bad_files=config.bad_files,
-                index_fields=self._index_fields,
-            ),
+
+    def _make_intake(self) -> Intake:
+        once = self.config.mode is Mode.ONCE
+        rules = Rules(
+            judges=self._agreed.judges,
+            index_fields=self._index_fields,
+            counts=self._agreed.counts,
+            readers=self._agreed.readers,
+            max_bytes=self.config.limits.max_bytes,
+            read_tries=1 if once else READ_TRIES,
+            once=once,
+        )
+        judging = Judging(self.config.state_dir / "judging", self._spool)
+        return Intake(rules, self._spool, self._in_flight, self._left, judging)
+
+    def _make_loop(self) -> Loop:
+        taking = Taking(
+            self._intake,
+            self._open_bundles,
+            self._left,
+            self._tally,
+            spool=self._spool,
+            bad_files=self.config.bad_files,
+            index_fields=self._index_fields,
+        )
+        return Loop(
+            self.config,
+            self._arrivals,
+            taking=taking,
             left=self._left,
             open_bundles=self._open_bundles,
             delivery=self._delivery,
@@ -154,17 +184,20 @@ class Agent:
             reporter=self._reporter,
             tally=self._tally,
         )
-        self._scanned = False
 
-    def _rules(self) -> Rules:
-        return Rules(
-            judges=self._judges,
-            index_fields=self._index_fields,
-            counts=self._counts,
-            readers=self._readers,
-            max_bytes=self.config.limits.max_bytes,
-            read_tries=1 if self.config.mode is Mode.ONCE else READ_TRIES,
-            once=self.config.mode is Mode.ONCE,
+    def _make_view(self) -> View:
+        return View(
+            config=self.config,
+            status=self.status,
+            arrivals=self._arrivals,
+            loop=self._loop,
+            in_flight=self._in_flight,
+            open_bundles=self._open_bundles,
+            left=self._left,
+            rescans=self._rescans,
+            spool=self._spool,
+            contents=self._intake.contents,
+            stop=self._stop,
         )
 
     def run(self) -> bool:
@@ -194,10 +227,7 @@ class Agent:
             )
             if agreed is None:
                 return True  # stopped before anything was taken
-            self._judges.update(agreed.judges)
-            self._counts.update(agreed.counts)
-            self._readers.update(agreed.readers)
-            self._schemas.update(agreed.kept)
+            self._agreed.take_over(agreed)
             self._say_started()
             self._recover()
             self._reporter.waits_for("")
@@ -289,7 +319,7 @@ class Agent:
 
     def _show(self) -> None:
         """Answer those who ask and show how things are, between two rounds of the loop."""
-        self._questions.answer(self._remember)
+        self._questions.answer(self._view.remembered)
         self._reporter.turned(self._now)
 
     def _survey(self) -> None:
@@ -307,75 +337,10 @@ class Agent:
         """Say how things are at this moment."""
         if not self.status.waits_for:
             self._scanned |= self._loop.looked_at_all
-        return Now(
-            open=tuple(map(opened, self._open_bundles.open_bundles)),
-            held_bytes=self._in_flight.held_bytes,
-            queue_files=self._arrivals.waiting + len(self._loop.todo),
-            overdue_files=len(self._left.overdue),
-            undeletable_bundles=self._in_flight.undeletable,
-            holds_back=self._holds_back(),
-            scanning=self._arrivals.scanning,
-            scanned=self._scanned,
-            degraded=self._arrivals.degraded,
-            source=self._arrivals.source,
-            counts=self._arrivals.counts,
-        )
-
-    def _remember(self) -> Remembered:
-        """Copy what is in memory of files, for somebody who asks for one."""
-        # Imported when somebody asks: these modules take a tenth of the time of a start.
-        from jostler.agent.why.journal import Upload  # noqa: PLC0415 - as above
-        from jostler.agent.why.live import Remembered  # noqa: PLC0415 - as above
-        from jostler.agent.why.spool import AgentView  # noqa: PLC0415 - as above
-
-        agent = AgentView(
-            runs=True, holds_back=self._holds_back(), scan=self._rescans.next(time.monotonic())
-        )
-        return Remembered(
-            agent=agent,
-            bundles=tuple((bundle, bundle.files) for bundle in self._open_bundles.open_bundles),
-            limits=self._open_bundles.limits,
-            spool=str(self.config.spool),
-            ages=self._left.ages,
-            intake=self._intake,
-            in_bundles=self._in_flight.paths(),
-            stay={**self._left.finished, **self._left.unreadable},
-            doubtful=self._left.doubtful.copy(),
-            uploads={one.name: Upload(one.tries, one.error) for one in self._in_flight},
-        )
+        return self._view.now(scanned=self._scanned)
 
     def _why(self, name: str) -> dict[str, Any]:
         """Say where a file is; for any thread."""
-        from jostler.agent.why.live import reply  # noqa: PLC0415 - as in `_remember`
+        from jostler.agent.why.live import reply  # noqa: PLC0415 - as in `View.remembered`
 
         return reply(self.config, self._questions, name, waits_for=self.status.waits_for)
-
-    def _holds_back(self) -> str:
-        """Say why no file is read at the moment; nothing if files are read."""
-        if self.status.waits_for:
-            return f"the agent waits for {self.status.waits_for}"
-        if self._stop.is_set():
-            return "the agent is stopping"
-        if self._loop.fails:
-            return "uploads fail, and until they succeed no new file is read"
-        if self._loop.lags:
-            return "uploads are slower than files arrive, and until one ends no new file is read"
-        if self._loop.no_room:
-            held = f"{self._in_flight.held_bytes} of {self.config.memory_max} bytes"
-            return f"memory is full ({held}), and until a bundle is stored no new file is read"
-        return ""
-
-
-class Buckets:
-    """The buckets by URL, each opened once, by whichever thread asks first."""
-
-    def __init__(self) -> None:
-        self._storages: dict[str, Storage] = {}
-        self._lock = threading.Lock()
-
-    def open(self, url: str) -> Storage:
-        """Return the bucket of a URL."""
-        with self._lock:
-            if url not in self._storages:
-                self._storages[url] = open_storage(url)
-            return self._storages[url]

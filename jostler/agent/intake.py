@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from array import array
-from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from jostler.agent.contents import Contents
 from jostler.agent.network import Network
+from jostler.agent.paths import Paths
 from jostler.agent.verdicts import (
     NOTHING,
     AlreadyStored,
@@ -40,65 +41,17 @@ from jostler.bundle import (
     read_file,
 )
 from jostler.format import names
-from jostler.format.names import Day, display
-from jostler.format.row import BOM
-from jostler.schema import Reason
 from jostler.watchdir import How
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from jostler.agent.index_fields import IndexFields
     from jostler.agent.left import LeftFiles
+    from jostler.agent.rules import Rules
     from jostler.agent.verdicts import Verdict
     from jostler.bundle import InFlightBundles, Judging, ReadBatch, Room
     from jostler.bundle.file import Read
-    from jostler.schema import Flaw
-
-READ_TRIES = 3
-REASONS = (*(str(reason) for reason in Reason), "name", "path", "too-big", "unreadable")
-"""Every reason why a file can be rejected: the judge's and the intake's own."""
-DAYS_MOST = 10_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """The rules by which the intake decides; sizes in bytes.
-
-    Attributes:
-        judges: for each datatype, the function that returns what is wrong with a document.
-        index_fields: for each datatype with `-index-field`, what fills its index columns.
-        counts: for each datatype, the function that returns how many documents are good, from the
-            first one on; a datatype without one is judged by `judges`.
-        readers: for each datatype, the function that reads batches; `read_batch` if there is none.
-        max_bytes: the maximum size of a bundle, and so of a row.
-        read_tries: after how many failed reads a file counts as unreadable.
-        once: whether there is only one scan (`-once`).
-    """
-
-    judges: Mapping[str, Callable[[bytes], Flaw | None]]
-    index_fields: Mapping[str, IndexFields] = field(default_factory=dict)
-    max_bytes: int
-    read_tries: int
-    once: bool = False
-    counts: Mapping[str, Callable[[Sequence[bytes]], int]] = field(default_factory=dict)
-    readers: Mapping[str, ReadBatch] = field(default_factory=dict)
-
-
-class Left(NamedTuple):
-    """A file that was examined and left on the disk.
-
-    Attributes:
-        path: its path below the spool.
-        state: the state in which it was examined.
-        kept: whether it is bad and stays; else it may still become good.
-        rejection: what is wrong with it, if that is still known.
-    """
-
-    path: str
-    state: FileState
-    kept: bool
-    rejection: Rejection | None
+    from jostler.format.names import Day
 
 
 class Intake:
@@ -110,6 +63,9 @@ class Intake:
         in_flight: knows which paths belong to bundles.
         left: knows which files were examined before and left on the disk.
         judging: records which large file is being judged; None for no record.
+
+    Attributes:
+        contents: judges the bytes of single files.
     """
 
     def __init__(
@@ -120,7 +76,6 @@ class Intake:
         left: LeftFiles,
         judging: Judging | None = None,
     ) -> None:
-        self._judging = judging
         self._network = Network()
         self._rules = rules
         # One byte more than a bundle holds shows that a file is too big.
@@ -130,7 +85,8 @@ class Intake:
         self._in_flight = in_flight
         self._left = left
         self._prefix = len(spool.root) + 1
-        self._days: dict[str, Day] = {}
+        self._paths = Paths()
+        self.contents = Contents(rules, judging)
 
     def begin_round(self) -> None:
         """Look anew at the clock and at directories, which are believed for one round of files."""
@@ -178,9 +134,7 @@ class Intake:
     def place(self, directory: str) -> tuple[str, Day] | None:
         """Return the datatype and day of an absolute directory; None if it is not a day's."""
         datatype, _, folder = directory[self._prefix :].partition("/")
-        day = self._days.get(folder)
-        if day is None:
-            day, _ = self._place(datatype, f"{folder}/x")
+        day = self._paths.day(datatype, folder)
         return (datatype, day) if day and datatype in self._rules.judges else None
 
     def look_at_many(
@@ -255,10 +209,14 @@ class Intake:
         if is_back and (verdict := self._stored_before(path, read, content_hash(read.content))):
             return verdict
         datatype, _, filename = path.partition("/")
-        day, rejection = self._place(datatype, filename)
+        day, rejection = self._paths.placed(datatype, filename)
         if not rejection:
             small = read.state.size < NOTED_BYTES
-            rejection = (self._flaw if small else partial(self._judged, path))(datatype, read)
+            rejection = (
+                self.contents.flaw(datatype, read)
+                if small
+                else self.contents.flaw_of_large(path, datatype, read)
+            )
         if rejection:
             return self.bad(Bad(path, read.state, day, rejection), how, read.writer)
         if not read.whole or read.state.size > self._rules.max_bytes:
@@ -284,50 +242,6 @@ class Intake:
             return AlreadyStored(Entry(path, read.state, read.at_us, digest))
         return None
 
-    def _place(self, datatype: str, filename: str) -> tuple[Day | None, Rejection | None]:
-        """Return the day of a path, or why the path is against the rules."""
-        directory, _, name = filename.rpartition("/")
-        day = self._days.get(directory)
-        if day:
-            return day, misnamed(datatype, name)
-        day, rejection = placed(datatype, filename)
-        if day:
-            if len(self._days) > DAYS_MOST:
-                self._days.clear()
-            self._days[directory] = day
-        return day, rejection
-
-    def _judged(self, path: str, datatype: str, read: Read) -> Rejection | None:
-        """Judge a large file; reject it unjudged if the agent died twice while judging it."""
-        if self._judging is None:
-            return self._flaw(datatype, read)
-        if rejection := self._deadly(path, datatype, read.state):
-            return rejection
-        with self._judging.noted(path, read.state):
-            return self._flaw(datatype, read)
-
-    def _deadly(self, path: str, datatype: str, state: FileState) -> Rejection | None:
-        """Return why a file is not judged at all."""
-        if self._judging is None or not self._judging.is_deadly(path, state):
-            return None
-        detail = "the agent died twice while it judged this file"
-        return Rejection(datatype=datatype, reason=str(Reason.TOO_COMPLEX), detail=detail)
-
-    def _flaw(self, datatype: str, read: Read) -> Rejection | None:
-        """Return why the content cannot be archived as data."""
-        if not read.state.size and not read.content:
-            return Rejection(datatype=datatype, reason="empty", detail="the file has no bytes")
-        if read.state.size > self._rules.max_bytes:
-            return too_big(datatype, read.state.size, self._rules.max_bytes)
-        if not read.whole:
-            return None
-        flaw = self._rules.judges[datatype](read.content.removeprefix(BOM))
-        if not flaw:
-            return None
-        return Rejection(
-            datatype=datatype, reason=str(flaw.reason), detail=flaw.detail, field=flaw.field
-        )
-
     def _unreadable(self, path: str, exc: OSError) -> Verdict:
         """Retry a few times; then store a rejected1 row that says so, and leave the file."""
         try:
@@ -340,7 +254,7 @@ class Intake:
         if tries < self._rules.read_tries:
             return ReadAgain(path, state, tries)
         datatype, _, filename = path.partition("/")
-        day, _ = self._place(datatype, filename)
+        day, _ = self._paths.placed(datatype, filename)
         rejection = Rejection(
             datatype=datatype, reason="unreadable", detail=f"{exc.strerror} (tried {tries} times)"
         )
@@ -353,66 +267,3 @@ class Intake:
             OSError: it is gone, or no file of the spool.
         """
         return FileState.of(self._spool.status(path))
-
-    # For those who ask
-
-    def left(self, states: Iterable[tuple[str, FileState, bool]], most: int) -> list[Left]:
-        """Return those of some files that are still in the state in which they were left.
-
-        This reads and judges them again, so it may be slow; any thread may call it.
-
-        Args:
-            states: path, state, and whether the file stays.
-            most: the maximum number of files to return.
-        """
-        found: list[Left] = []
-        for path, state, kept in states:
-            if len(found) < most and self._is_still(path, state):
-                found.append(Left(path, state, kept, self._judged_again(path, state)))
-        return found
-
-    def _is_still(self, path: str, state: FileState) -> bool:
-        try:
-            return self.state_of(path) == state
-        except OSError:
-            return False
-
-    def _judged_again(self, path: str, state: FileState) -> Rejection | None:
-        """Return what is wrong with a file by judging it again; only its state was remembered."""
-        datatype, _, filename = path.partition("/")
-        try:
-            read = read_file(self._spool, path, self._rules.max_bytes + 1)
-        except OSError:
-            return None
-        if read.state != state:
-            return None
-        return (
-            placed(datatype, filename)[1]
-            or self._deadly(path, datatype, state)
-            or self._flaw(datatype, read)
-        )
-
-
-def placed(datatype: str, filename: str) -> tuple[Day | None, Rejection | None]:
-    """Return the day of a path below its datatype's directory, or why it is against the rules."""
-    directory, _, name = filename.rpartition("/")
-    try:
-        day = Day.parse(directory)
-    except ValueError as exc:
-        return None, Rejection(datatype=datatype, reason="path", detail=display(str(exc)))
-    return day, misnamed(datatype, name)
-
-
-def misnamed(datatype: str, name: str) -> Rejection | None:
-    """Return why a file name is not allowed; None if it is."""
-    try:
-        names.check_file_name(name)
-    except ValueError as exc:
-        return Rejection(datatype=datatype, reason="name", detail=display(str(exc)))
-    return None
-
-
-def too_big(datatype: str, size: int, most: int) -> Rejection:
-    """Return why a file of this size cannot be archived."""
-    detail = f"{size} bytes make a row larger than a bundle of {most}"
-    return Rejection(datatype=datatype, reason="too-big", detail=detail)

@@ -248,15 +248,7 @@ def _act(storage: Storage, pair: SchemaPair, *, upload: bool) -> Fields:
     ours = pair.ours
     url = f"{storage.url}/{pair.name}"
     if pair.stored is None or pair.comparison is None:
-        if not upload:
-            raise SchemaError(
-                f"{url} does not exist and -upload-schema is false",
-                ["every field is new"],
-                hint="upload it from an operator's machine; jostler -schema writes the file",
-            )
-        storage.put_new(pair.name, to_json(ours), {})
-        log.info("schema.uploaded", object=pair.name)
-        return ours
+        return _create(storage, pair, upload=upload)
     comparison = pair.comparison
     match comparison.relation:
         case Relation.EQUAL:
@@ -290,3 +282,16 @@ def _act(storage: Storage, pair: SchemaPair, *, upload: bool) -> Fields:
                 hint="BigQuery can add NULLABLE or REPEATED fields and relax REQUIRED ones, no "
                 "more; for other changes give the datatype a new name",
             )
+
+
+def _create(storage: Storage, pair: SchemaPair, *, upload: bool) -> Fields:
+    """Store the first table schema of a datatype; raises the errors of `_act`."""
+    if not upload:
+        raise SchemaError(
+            f"{storage.url}/{pair.name} does not exist and -upload-schema is false",
+            ["every field is new"],
+            hint="upload it from an operator's machine; jostler -schema writes the file",
+        )
+    storage.put_new(pair.name, to_json(pair.ours), {})
+    log.info("schema.uploaded", object=pair.name)
+    return pair.ours

@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from jostler import build
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from jostler.config import Config
     from jostler.schema import Fields, Flaw, Native
     from jostler.storage import Storage
-
-    Judges = Mapping[str, Callable[[bytes], Flaw | None]]
 
 log = Log("jostler.agent")
 
@@ -136,10 +134,17 @@ class Agreed:
             by; empty if it could not be stored.  Datatypes that no table schema judges are missing.
     """
 
-    judges: Judges
-    counts: Mapping[str, Callable[[Sequence[bytes]], int]]
-    readers: Mapping[str, ReadBatch]
-    kept: Mapping[str, str]
+    judges: dict[str, Callable[[bytes], Flaw | None]] = field(default_factory=dict)
+    counts: dict[str, Callable[[Sequence[bytes]], int]] = field(default_factory=dict)
+    readers: dict[str, ReadBatch] = field(default_factory=dict)
+    kept: dict[str, str] = field(default_factory=dict)
+
+    def take_over(self, other: Agreed) -> None:
+        """Take over what was agreed; those who have these dictionaries see it from now on."""
+        self.judges.update(other.judges)
+        self.counts.update(other.counts)
+        self.readers.update(other.readers)
+        self.kept.update(other.kept)
 
 
 def await_schemas(
@@ -180,25 +185,28 @@ def await_schemas(
             waited_s = time.monotonic() - started_s
             if config.mode is Mode.ONCE and waited_s >= config.flush_timeout_s:
                 raise
-            wait_s = ASK_BACKOFF.wait_s(failures, random.random())  # noqa: S311 - jitter
-            failure = FailedAttempt.of(
-                exc, SCHEMAS, hint=exc.hint, tries=failures, next_try_s=wait_s
-            )
-            meanwhile.stats.failed("", "", failure)
-            log.warning(
-                "bucket.unreachable",
-                error_class=type(exc).__name__,
-                error=stable_text(exc),
-                hint=exc.hint,
-                tries=failures,
-                next_try_s=round(wait_s, 1),
-            )
-            meanwhile.rest(wait_s)
+            meanwhile.rest(_unreachable(exc, meanwhile.stats, failures))
         else:
             meanwhile.stats.ended("", SCHEMAS)
             meanwhile.stats.forget("")
             return agreed
     return None
+
+
+def _unreachable(error: TransientError, stats: UploadStats, tries: int) -> float:
+    """Count and log that the bucket did not answer; return the seconds to wait before a retry."""
+    wait_s = ASK_BACKOFF.wait_s(tries, random.random())  # noqa: S311 - jitter
+    failure = FailedAttempt.of(error, SCHEMAS, hint=error.hint, tries=tries, next_try_s=wait_s)
+    stats.failed("", "", failure)
+    log.warning(
+        "bucket.unreachable",
+        error_class=type(error).__name__,
+        error=stable_text(error),
+        hint=error.hint,
+        tries=tries,
+        next_try_s=round(wait_s, 1),
+    )
+    return wait_s
 
 
 def _agreed(
@@ -212,9 +220,7 @@ def _agreed(
         judge = native.judge(None)
         return Agreed(
             judges=dict.fromkeys(agreed, object_judge(native)),
-            counts={},
             readers=dict.fromkeys(agreed, native_reader(judge)) if judge else {},
-            kept={},
         )
     judges = {name: Judge(raw_fields(table), native) for name, table in agreed.items()}
     # The schemas are stored before any bundle names one, so a reader always finds them.

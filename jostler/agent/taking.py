@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from jostler.agent.intake import too_big
+from jostler.agent.contents import too_big
 from jostler.agent.verdicts import (
     AlreadyStored,
     Bad,

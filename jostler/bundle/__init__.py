@@ -5,8 +5,9 @@ from jostler.bundle.bundle import Attempt, Bundle, Header, Limits, OpenBundle, S
 from jostler.bundle.cleanup import Cleaned, Cleanup
 from jostler.bundle.commit import Commit
 from jostler.bundle.confined import Confined, NotAFileError
-from jostler.bundle.delivery import CleanedUp, Delivery, Event, GivenBack, Stored
+from jostler.bundle.delivery import Delivery
 from jostler.bundle.entry import Entry, FileState
+from jostler.bundle.events import CleanedUp, Event, GivenBack, Stored
 from jostler.bundle.file import read_file, unlink_stored
 from jostler.bundle.in_flight import InFlight, State
 from jostler.bundle.in_flight_bundles import InFlightBundles, Released

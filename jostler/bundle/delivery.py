@@ -13,14 +13,15 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from dataclasses import dataclass, replace
-from math import inf
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from jostler.bundle.cleanup import Cleaned, Cleanup
+from jostler.bundle.cleanup import Cleanup
+from jostler.bundle.events import CleanedUp, GivenBack, Stored
 from jostler.bundle.in_flight import InFlight, State
 from jostler.bundle.in_flight_bundles import InFlightBundles, Released
 from jostler.bundle.job import JOURNAL, Halt, Stage, UploadJob
+from jostler.bundle.later import Later
 from jostler.bundle.retry import Backoff, Retries
 from jostler.bundle.upload_stats import FailedAttempt
 from jostler.bundle.uploads import Crash
@@ -30,8 +31,10 @@ from jostler.log import EveryMinute, Log
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from jostler.bundle.cleanup import Cleaned
     from jostler.bundle.confined import Confined
     from jostler.bundle.entry import FileState
+    from jostler.bundle.events import Event
     from jostler.bundle.journal import Journal
     from jostler.bundle.record import Record
     from jostler.bundle.upload_stats import UploadStats
@@ -59,53 +62,6 @@ class Carriers(Protocol):
     def take(self) -> list[UploadJob | Halt | Crash]:
         """Return the outcomes that have come since the last call."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """A bundle became durable; `released` are files that it does not hold."""
-
-    bundle: InFlight
-    job: UploadJob
-    released: Released
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenBack:
-    """A bundle could not become durable; `released` are its files."""
-
-    bundle: InFlight
-    released: Released
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanedUp:
-    """The files of a stored bundle were looked at.
-
-    Attributes:
-        bundle: it is gone, or some of its files cannot be unlinked.
-        job: its upload.
-        first: they were looked at for the first time.
-        cleaned: what became of them.
-        released: those that belong to it no more.
-    """
-
-    bundle: InFlight
-    job: UploadJob
-    first: bool
-    cleaned: Cleaned
-    released: Released
-
-
-Event = Stored | GivenBack | CleanedUp
-
-
-@dataclass(frozen=True, slots=True)
-class _Later:
-    """Something to do at a time; monotonic seconds."""
-
-    due_s: float
-    do: Callable[[], None]
 
 
 class Delivery:
@@ -142,7 +98,7 @@ class Delivery:
         self._monotonic_s = monotonic_s
         self._retries = Retries()
         self._cleanups: deque[tuple[InFlight, Cleanup]] = deque()
-        self._later: list[_Later] = []
+        self._later = Later()
         self._events: list[Event] = []
         self._unlink_tries: dict[str, int] = {}
         self._every_minute = EveryMinute()
@@ -163,7 +119,7 @@ class Delivery:
 
     def next_s(self) -> float:
         """Return the seconds until something is due; inf if nothing is."""
-        due_s = min([self._retries.next_s(), *(later.due_s for later in self._later)], default=inf)
+        due_s = min(self._retries.next_s(), self._later.next_s)
         return max(0.0, due_s - self._monotonic_s())
 
     def start(self, one: InFlight) -> None:
@@ -194,11 +150,7 @@ class Delivery:
             assert one
             assert one.job
             self._uploads.put(one.job)
-        if self._later and any(later.due_s <= now_s for later in self._later):
-            due = [later for later in self._later if later.due_s <= now_s]
-            self._later = [later for later in self._later if later.due_s > now_s]
-            for later in due:
-                later.do()
+        self._later.run_due(now_s)
 
     # Uploads
 
@@ -398,4 +350,4 @@ class Delivery:
             )
 
     def _do_later(self, seconds: float, do: Callable[[], None]) -> None:
-        self._later.append(_Later(self._monotonic_s() + seconds, do))
+        self._later.add(self._monotonic_s() + seconds, do)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -36,3 +37,18 @@ def open_storage(url: str, patience_s: float = 0.0) -> Storage:
     from jostler.storage.gcs import GcsStorage  # noqa: PLC0415 - 48 MiB that a directory never needs
 
     return GcsStorage(parts.netloc or parts.path, patience_s)
+
+
+class Buckets:
+    """The buckets by URL, each opened once, by whichever thread asks first."""
+
+    def __init__(self) -> None:
+        self._storages: dict[str, Storage] = {}
+        self._lock = threading.Lock()
+
+    def open(self, url: str) -> Storage:
+        """Return the bucket of a URL."""
+        with self._lock:
+            if url not in self._storages:
+                self._storages[url] = open_storage(url)
+            return self._storages[url]

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from jostler.agent.intake import REASONS
 from jostler.agent.observe.metrics import COUNTERS, GAUGES, HISTOGRAMS
+from jostler.agent.rules import REASONS
 from jostler.bundle import SealReason
 from tests.support.agent import RunningAgent, arguments, run
 from tests.support.proxy import Fault, FaultyServer

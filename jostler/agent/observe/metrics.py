@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from jostler import build
-from jostler.agent.intake import REASONS
 from jostler.agent.observe.series import (
     UNFORESEEN,
     attempts,
@@ -22,6 +21,7 @@ from jostler.agent.observe.series import (
     unlabelled,
     waiting,
 )
+from jostler.agent.rules import REASONS
 from jostler.bundle import SealReason
 
 if TYPE_CHECKING:

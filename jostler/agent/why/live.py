@@ -21,7 +21,7 @@ from jostler.words import duration, rfc3339
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jostler.agent.intake import Intake, Left
+    from jostler.agent.why.again import Again, Left
     from jostler.agent.why.journal import Upload
     from jostler.agent.why.questions import Questions
     from jostler.bundle import Entry, FileState, Limits, OpenBundle
@@ -45,7 +45,7 @@ class Remembered:
         limits: when a bundle is sealed.
         spool: the experiment's directory.
         ages: when a file that a scan found is taken.
-        intake: judges a file again; only its method `left` may be called.
+        again: judges a file again.
         in_bundles: the paths of files that belong to bundles.
         stay: the states of bad files that stay, by path.
         doubtful: the states of files that are bad now and may still become good, by path.
@@ -57,7 +57,7 @@ class Remembered:
     limits: Limits
     spool: str
     ages: Ages
-    intake: Intake
+    again: Again
     in_bundles: tuple[str, ...]
     stay: Mapping[str, FileState]
     doubtful: Mapping[str, FileState]
@@ -115,7 +115,7 @@ def _silent(waits_for: str, *, came: bool) -> str:
 
 
 def recall(asked: Asked, remembered: Remembered) -> Memory:
-    """Search open bundles and the intake's memory for a file, in the thread of the request."""
+    """Search open bundles and what the agent remembers for a file, in the thread of the request."""
     found = [
         _open(bundle, line, bundle.entries.at(line), remembered.limits)
         for bundle, lines in remembered.bundles
@@ -129,7 +129,7 @@ def recall(asked: Asked, remembered: Remembered) -> Memory:
     states = [(path, state, True) for path, state in remembered.stay.items()]
     states += [(path, state, False) for path, state in remembered.doubtful.items()]
     asked_for = [one for one in states if asked.matches(one[0])]
-    found += [_left(one, remembered) for one in remembered.intake.left(asked_for, _SHOWN_MOST)]
+    found += [_left(one, remembered) for one in remembered.again.left(asked_for, _SHOWN_MOST)]
     return Memory(agent=remembered.agent, findings=tuple(found), uploads=remembered.uploads)
 
 

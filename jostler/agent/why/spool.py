@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from jostler.agent.intake import placed
+from jostler.agent.paths import placed
 from jostler.bundle import REJECT_WHOLE_BYTES, Confined, FileState, read_file
 from jostler.bundle.file import hash_file
 from jostler.watchdir.walk import Wanted

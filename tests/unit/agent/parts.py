@@ -6,8 +6,9 @@ import errno
 from typing import TYPE_CHECKING
 
 from jostler.agent.ages import Ages
-from jostler.agent.intake import Intake, Rules
+from jostler.agent.intake import Intake
 from jostler.agent.left import LeftFiles
+from jostler.agent.rules import Rules
 from jostler.bundle import Confined, InFlightBundles, Judging, read_batch
 from jostler.schema import json_object_flaw
 from jostler.watchdir import How

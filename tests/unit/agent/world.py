@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from jostler.agent.ages import Ages
-from jostler.agent.intake import Intake, Rules
+from jostler.agent.intake import Intake
 from jostler.agent.left import LeftFiles
 from jostler.agent.loop import Loop
+from jostler.agent.rules import Rules
 from jostler.agent.taking import Taking
 from jostler.agent.tally import Tally
 from jostler.bundle import (

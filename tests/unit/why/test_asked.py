@@ -18,7 +18,7 @@ from jostler.bundle import Limits
 from jostler.why.asked import Asked, parse
 
 if TYPE_CHECKING:
-    from jostler.agent.intake import Intake
+    from jostler.agent.why.again import Again
 
 SPOOL = "/var/spool/exp"
 PATH = "foo1/2026/01/02/x.json"
@@ -92,7 +92,7 @@ def remembered() -> Remembered:
         agent=AgentView(runs=True),
         bundles=(),
         limits=limits,
-        intake=cast("Intake", None),  # there is nothing to judge again
+        again=cast("Again", None),  # there is nothing to judge again
         spool=SPOOL,
         ages=Ages(0.0, 0.0),
         in_bundles=(),
