@@ -156,7 +156,7 @@ def _serve(host: str, port: int, status: Status) -> None:
         ConfigError: the server cannot listen on the address.
     """
     from jostler.agent.observe.routes import routes  # noqa: PLC0415 - only a serving agent needs it
-    from jostler.agent.observe.server import StatusServer  # noqa: PLC0415 - as above
+    from jostler.web.server import StatusServer  # noqa: PLC0415 - as above
 
     try:
         names = (host, status.config.node, *status.config.allowed_hosts)

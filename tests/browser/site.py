@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from jostler.agent.observe import page
-from jostler.agent.observe.server import Reply, StatusServer
+from jostler.web.server import Reply, StatusServer
 from tests.browser import documents
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from jostler.agent.observe.document import document
-from jostler.agent.observe.server import TEXT, Reply
+from jostler.web.server import TEXT, Reply
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jostler.agent.observe.server import Routes
     from jostler.agent.observe.status import Status
+    from jostler.web.server import Routes
 
 JSON = "application/json"
 EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"

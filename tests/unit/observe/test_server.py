@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jostler.agent.observe.server import REQUESTS_MAX, Reply, StatusServer
 from jostler.cli.flags import host_port
+from jostler.web.server import REQUESTS_MAX, Reply, StatusServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
