@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jostler.agent.index_fields import IndexField
     from jostler.bundle import Limits
+    from jostler.bundle.index_fields import IndexField
     from jostler.format.compression import CompressionChoice
     from jostler.format.names import Place
     from jostler.schema import Use

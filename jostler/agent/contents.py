@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jostler.bundle import Rejection
-from jostler.format.row import BOM
+from jostler.bundle.rejections import refused
 from jostler.schema import Reason
 
 if TYPE_CHECKING:
@@ -52,21 +52,5 @@ class Contents:
 
     def flaw(self, datatype: str, read: Read) -> Rejection | None:
         """Return why the content cannot be archived as data."""
-        if not read.state.size and not read.content:
-            return Rejection(datatype=datatype, reason="empty", detail="the file has no bytes")
-        if read.state.size > self.max_bytes:
-            return too_big(datatype, read.state.size, self.max_bytes)
-        if not read.whole:
-            return None
-        flaw = self._judges[datatype](read.content.removeprefix(BOM))
-        if not flaw:
-            return None
-        return Rejection(
-            datatype=datatype, reason=str(flaw.reason), detail=flaw.detail, field=flaw.field
-        )
-
-
-def too_big(datatype: str, size: int, most: int) -> Rejection:
-    """Return why a file of this size cannot be archived."""
-    detail = f"{size} bytes make a row larger than a bundle of {most}"
-    return Rejection(datatype=datatype, reason="too-big", detail=detail)
+        judge = self._judges[datatype]
+        return refused(datatype, read.content, read.state.size, self.max_bytes, judge)

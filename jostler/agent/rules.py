@@ -10,8 +10,8 @@ from jostler.schema import Reason
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from jostler.agent.index_fields import IndexFields
     from jostler.bundle import ReadBatch
+    from jostler.bundle.index_fields import IndexFields
     from jostler.schema import Flaw
 
 READ_TRIES = 3

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from jostler import build
-from jostler.agent.index_fields import IndexFields
 from jostler.agent.schema_sync import keep, sync
 from jostler.bundle import Archiver, Backoff, FailedAttempt, Stamp, native_reader
+from jostler.bundle.index_fields import IndexFields
 from jostler.config import Mode, Validate
 from jostler.errors import ConfigError, TransientError, stable_text
 from jostler.format.names import INDEX

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from jostler.agent.contents import too_big
 from jostler.agent.verdicts import (
     AlreadyStored,
     Bad,
@@ -34,6 +33,7 @@ from jostler.bundle import (
     rejected_most,
     unlink_stored,
 )
+from jostler.bundle.rejections import too_big
 from jostler.config import BadFiles
 from jostler.format.names import REJECTED, Day, display
 from jostler.log import EveryMinute, Log
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from jostler.agent.batching import Run
-    from jostler.agent.index_fields import IndexFields
     from jostler.agent.intake import Intake
     from jostler.agent.left import LeftFiles
     from jostler.agent.tally import Tally
     from jostler.agent.verdicts import Verdict
     from jostler.bundle import Confined, Facts, OpenBundles
     from jostler.bundle.confined import Directories
+    from jostler.bundle.index_fields import IndexFields
     from jostler.watchdir import Arrival, How
 
 log = Log("jostler.intake")

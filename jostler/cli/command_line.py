@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from jostler.agent.index_fields import IndexField
 from jostler.bundle import SEALED, Limits, state_dir
+from jostler.bundle.index_fields import IndexField
 from jostler.cli.flags import Parsed, host_port, parse
 from jostler.cli.options import TABLE, help_text
 from jostler.config import Config, Datatype, Mode

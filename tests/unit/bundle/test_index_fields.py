@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostler.agent.index_fields import IndexField, IndexFields, instant_us, work_id
+from jostler.bundle.index_fields import IndexField, IndexFields, instant_us, work_id
 
 NAME = "2026/01/02/job7-1700000000.json"
 MTIME_NS = 1_600_000_000_987_654_321
