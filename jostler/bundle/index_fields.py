@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from jostler.bundle.entry import Facts
+from jostler.format.index_row import Facts
 from jostler.format.translation import SEPARATOR, Translation, UntranslatableError
 from jostler.schema.moments import timestamp_us
 
