@@ -135,12 +135,15 @@ class Resolver:
         )
 
     def _special(self, node: exp.Table) -> bool:
-        """Replace a wildcard table or a view of INFORMATION_SCHEMA; say whether it was one."""
+        """Replace a wildcard table or a view of the catalogue; say whether it was one."""
         parts = [piece for part in node.parts for piece in part.name.split(".")]
         upper = [part.upper() for part in parts]
         if "INFORMATION_SCHEMA" in upper:
             at = upper.index("INFORMATION_SCHEMA")
             self._inform(node, parts[:at], ".".join(parts[at + 1 :]))
+            return True
+        if upper[-1] == "__TABLES__":
+            self._inform(node, parts[:-1], upper[-1])
             return True
         if parts[-1].endswith("*"):
             self._spread(node)

@@ -1,7 +1,7 @@
-"""INFORMATION_SCHEMA: datasets, tables and columns as rows of tables.
+"""INFORMATION_SCHEMA and `__TABLES__`: datasets, tables and columns as rows of tables.
 
 **Invariant:** a row has the same values as the REST API's resource.  Columns for sizes in bytes do
-not exist, because the database does not know these sizes.
+not exist, because the database does not know these sizes; that of `__TABLES__` is NULL.
 
 Other views of INFORMATION_SCHEMA are errors.
 """
@@ -39,8 +39,19 @@ VIEWS = {
     "COLUMNS": f"{TABLE} column_name ordinal_position:INTEGER is_nullable data_type is_generated "
     "is_hidden is_system_defined is_partitioning_column clustering_ordinal_position:INTEGER",
     "PARTITIONS": f"{TABLE} partition_id total_rows:INTEGER last_modified_time:TIMESTAMP",
+    "TABLE_OPTIONS": f"{TABLE} option_name option_type option_value",
+    "COLUMN_FIELD_PATHS": f"{TABLE} column_name field_path data_type description",
+    "MATERIALIZED_VIEWS": f"{TABLE} last_refresh_time:TIMESTAMP",
+    "__TABLES__": "project_id dataset_id table_id creation_time:INTEGER "
+    "last_modified_time:INTEGER row_count:INTEGER size_bytes:INTEGER type:INTEGER",
     "JOBS": "creation_time:TIMESTAMP project_id user_email job_id job_type statement_type "
     "start_time:TIMESTAMP end_time:TIMESTAMP query state",
+}
+OPTIONS = {
+    "description": ("description", "STRING"),
+    "friendlyName": ("friendly_name", "STRING"),
+    "labels": ("labels", "ARRAY<STRUCT<STRING, STRING>>"),
+    "requirePartitionFilter": ("require_partition_filter", "BOOL"),
 }
 SAME_AS = {"JOBS_BY_PROJECT": "JOBS", "JOBS_BY_USER": "JOBS"}
 _NAMES = {old: new for new, old in SPELLINGS.items() if new not in {"DECIMAL", "BIGDECIMAL"}}
@@ -53,7 +64,7 @@ def materialize(
 
     Args:
         cursor: the connection that will read the table.
-        view: the view's name, without INFORMATION_SCHEMA.
+        view: the view's name without INFORMATION_SCHEMA, or `__TABLES__`.
         project: the project to describe.
         dataset: the dataset to describe; "" for all in the location.
         location: the location of the datasets; "" for all.
@@ -146,6 +157,42 @@ def _columns(cursor: duckdb.DuckDBPyConnection, datasets: list[Json]) -> Iterato
             )
 
 
+def _table_options(_cursor: duckdb.DuckDBPyConnection, datasets: list[Json]) -> Iterator[Row]:
+    """Yield what was set of each table, with values as literals of GoogleSQL."""
+    for names, table in _each(_cursor, datasets):
+        for key, (option, kind) in OPTIONS.items():
+            if (value := table.body.get(key)) not in (None, "", {}):
+                yield (*names, option, kind, _literal(value))
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, dict):
+        pairs = ", ".join(f"STRUCT({_literal(k)}, {_literal(v)})" for k, v in value.items())
+        return f"[{pairs}]"
+    return orjson.dumps(value).decode()
+
+
+def _field_paths(cursor: duckdb.DuckDBPyConnection, datasets: list[Json]) -> Iterator[Row]:
+    for names, table in _each(cursor, datasets):
+        for column in table.fields:
+            for path, field in _paths(column.name, column):
+                yield (*names, column.name, path, data_type(field), field.description or None)
+
+
+def _paths(path: str, field: Field) -> Iterator[tuple[str, Field]]:
+    yield path, field
+    for sub in field.fields:
+        yield from _paths(f"{path}.{sub.name}", sub)
+
+
+def _legacy_tables(cursor: duckdb.DuckDBPyConnection, datasets: list[Json]) -> Iterator[Row]:
+    """Yield `__TABLES__`: instants in milliseconds since 1970, type 1 a table, 2 a view."""
+    for names, table in _each(cursor, datasets):
+        times = (int(table.body[key]) for key in ("creationTime", "lastModifiedTime"))
+        rows = 0 if table.view_sql else table.count(cursor)
+        yield (*names, *times, rows, None, 2 if table.view_sql else 1)
+
+
 def data_type(field: Field) -> str:
     """Return a column's type in GoogleSQL, such as `ARRAY<STRUCT<a INT64>>`."""
     kind = _NAMES.get(field.type, field.type)
@@ -203,5 +250,9 @@ _ROWS: dict[str, Callable[[duckdb.DuckDBPyConnection, list[Json]], Iterator[Row]
     "VIEWS": _views,
     "COLUMNS": _columns,
     "PARTITIONS": _partitions,
+    "TABLE_OPTIONS": _table_options,
+    "COLUMN_FIELD_PATHS": _field_paths,
+    "MATERIALIZED_VIEWS": lambda _cursor, _datasets: iter(()),  # CREATE refuses them
+    "__TABLES__": _legacy_tables,
     "JOBS": lambda _cursor, _datasets: iter(()),
 }

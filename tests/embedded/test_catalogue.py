@@ -65,6 +65,45 @@ def test_the_catalogue_can_be_asked_in_sql(client: bigquery.Client, days: str) -
         ask("SELECT * FROM nowhere.INFORMATION_SCHEMA.TABLES")
 
 
+def test_options_nested_columns_and_the_old_list_of_tables(
+    client: bigquery.Client, days: str
+) -> None:
+    """What dbt's documentation asks for."""
+
+    def ask(sql: str) -> list[tuple[Any, ...]]:
+        return run(client, days, sql)
+
+    ask(
+        "CREATE TABLE ds.told (at DATE OPTIONS (description = 'the day')) PARTITION BY at OPTIONS ("
+        "description = 'say \"it\"', labels = [('a', 'b')], require_partition_filter = TRUE)"
+    )
+
+    assert ask(
+        "SELECT option_name, option_type, option_value FROM ds.INFORMATION_SCHEMA.TABLE_OPTIONS "
+        "WHERE table_name = 'told' ORDER BY 1"
+    ) == [
+        ("description", "STRING", '"say \\"it\\""'),
+        ("labels", "ARRAY<STRUCT<STRING, STRING>>", '[STRUCT("a", "b")]'),
+        ("require_partition_filter", "BOOL", "true"),
+    ]
+    assert ask(
+        "SELECT column_name, field_path, data_type, description FROM "
+        "ds.INFORMATION_SCHEMA.COLUMN_FIELD_PATHS WHERE table_name IN ('t', 'told') ORDER BY 2"
+    ) == [
+        ("at", "at", "DATE", "the day"),
+        ("day", "day", "DATE", None),
+        ("k", "k", "INT64", None),
+        ("raw", "raw", "ARRAY<STRUCT<a NUMERIC(5, 2), b STRING(3)>>", None),
+        ("raw", "raw.a", "NUMERIC(5, 2)", None),
+        ("raw", "raw.b", "STRING(3)", None),
+    ]
+    assert ask("SELECT * FROM ds.INFORMATION_SCHEMA.MATERIALIZED_VIEWS") == []
+    assert ask(
+        "SELECT dataset_id, table_id, row_count, size_bytes, type, creation_time > 1600000000000 "
+        "FROM `ds.__TABLES__` AS t WHERE t.table_id IN ('t', 'v') ORDER BY 2"
+    ) == [(days, "t", 4, None, 1, True), (days, "v", 0, None, 2, True)]
+
+
 def test_what_is_said_of_a_view_is_not_lost(client: bigquery.Client, days: str) -> None:
     """A sample of a view is refused; PIVOT works on its rows."""
     with pytest.raises(BadRequest, match="not supported"):
