@@ -19,6 +19,7 @@ from jostler.archive.pairs import pairs
 from jostler.errors import MissingError
 from jostler.format.go import is_bare, loadable_index
 from jostler.format.names import REJECTED, BundleName
+from jostler.format.node_table import runs_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,6 +122,7 @@ class _Bundle:
         self._report = report
         self._data = storage.read(str(name)).data
         self._url = f"{storage.url}/{name}"
+        self._nodes = self._nodes_of_rows()
 
     def check(self, index_name: BundleName | None) -> None:
         """Check each row alone and against its index row."""
@@ -133,6 +135,8 @@ class _Bundle:
         if index_name is None:
             report.say(name, "has no index bundle")
             return
+        if self._nodes and len(self._nodes) != len(rows):
+            report.say(name, f"{len(rows)} rows, but {len(self._nodes)} in its table of nodes")
         entries = self._go_index(index_name) if go else self._index(index_name)
         if len(entries) != len(rows):
             report.say(name, f"{len(rows)} rows, but {len(entries)} in its index")
@@ -141,12 +145,24 @@ class _Bundle:
         for line, (found, entry) in enumerate(zip(rows, entries, strict=True), 1):
             if found is None or not entry:  # already reported by _rows or _index
                 continue
-            problems = _go_problems(found, entry) if go else self._row_problems(found, entry, line)
+            node = self._nodes[line - 1] if line <= len(self._nodes) else self._name.node
+            problems = (
+                _go_problems(found, entry) if go else self._row_problems(found, entry, line, node)
+            )
             if not go and (problem := blocks.problem(found, entry)):
                 problems.append(problem)
             for problem in problems:
                 report.say(name, problem, line)
-            self._note(found, entry, go=go)
+            self._note(found, entry, node, go=go)
+
+    def _nodes_of_rows(self) -> list[str]:
+        """Return the node of each row of a merged bundle; nothing for a bundle of one node."""
+        try:
+            runs = runs_of(self._data)
+        except ValueError as exc:
+            self._report.say(self._name, str(exc))
+            return []
+        return [run.node for run in runs for _ in range(run.rows)]
 
     def _rows(self, name: BundleName, data: bytes) -> list[Row | None]:
         """Return the rows of an object; report each line that is not a row, and return None."""
@@ -202,12 +218,12 @@ class _Bundle:
             self._report.say(name, str(exc), number)
             return {}
 
-    def _row_problems(self, row: Row, entry: dict[str, Any], line: int) -> list[str]:
+    def _row_problems(self, row: Row, entry: dict[str, Any], line: int, node: str) -> list[str]:
         """Return where a row and its index row differ."""
         expected = {
             "Filename": row.archiver["Filename"],
             "Datatype": self._name.datatype,
-            "Node": self._name.node,
+            "Node": node,
             "ArchiveURL": self._url,
             "Line": line,
         }
@@ -224,7 +240,7 @@ class _Bundle:
             problems.append(f"raw has {len(row.raw)} bytes, the file had {entry['Size']}")
         return problems
 
-    def _note(self, row: Row, entry: dict[str, Any], *, go: bool) -> None:
+    def _note(self, row: Row, entry: dict[str, Any], node: str, *, go: bool) -> None:
         """Remember the file of a row."""
         datatype = self._name.datatype
         filename = str(row.archiver["Filename"])
@@ -233,7 +249,7 @@ class _Bundle:
         if datatype == REJECTED:
             datatype = str(members(row.raw).get("Datatype", ""))
         file = File(
-            node=self._name.node,
+            node=node,
             raw_hash=_hash(row.raw),
             index_hash="" if go else str(entry["Hash"]),
             rejected=self._name.datatype == REJECTED,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 256 * 1024
 AHEAD = 4  # blocks of one bundle that wait to be deflated, at most
 # ID1 ID2, deflate, no flags, mtime 0, no extra flags, unknown system: RFC 1952 §2.3.
-_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 # One last empty block with fixed codes: RFC 1951 §3.2.6.
 _END = b"\x03\x00"
 
@@ -63,9 +63,12 @@ class BlockWriter:
         compression: library and level.
         digest: is updated with the bytes of the stream as they are made, by the thread that
             compresses; after `finish` it has all of them.
+        header: the gzip header, that of a merged bundle is longer (see `node_table`).
     """
 
-    def __init__(self, compression: Compression, digest: Digest | None = None) -> None:
+    def __init__(
+        self, compression: Compression, digest: Digest | None = None, header: bytes = HEADER
+    ) -> None:
         self.lines = 0
         self.plain_bytes = 0
         self.blocks: list[Block] = []
@@ -78,7 +81,7 @@ class BlockWriter:
         # BytesIO.getvalue() returns its buffer without a copy; joining parts would need it twice.
         self._packed = io.BytesIO()
         self._crc = 0
-        self._write(_HEADER)
+        self._write(header)
 
     @property
     def held_bytes(self) -> int:

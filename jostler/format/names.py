@@ -24,6 +24,9 @@ TABLES, SCHEMAS = "tables", "schemas"
 OWN_FOLDERS = (TABLES, SCHEMAS)
 """The folders beside those of experiments and organizations, which therefore have other names."""
 
+MERGED = "compacted"
+"""How the node part of a merged bundle's name begins; what follows is a hash of its rows."""
+
 SCHEMA_SUFFIX = ".table.json"
 BUNDLE_SUFFIX = ".jsonl.gz"
 
@@ -35,6 +38,7 @@ _ARCHIVED_RE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*", re.ASCII)
 _EXPERIMENT_RE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*", re.ASCII)
 _ORGANIZATION_RE = re.compile(r"[a-z0-9]+", re.ASCII)
 _NODE_RE = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
+_MERGED_RE = re.compile(rf"(?:.+-)?{MERGED}-[0-9a-f]{{32}}", re.ASCII)
 _DATA_DIR_RE = re.compile(r"(?:[A-Za-z0-9._-]+/)*autoload/v([12])", re.ASCII)
 _DAY_RE = re.compile(r"20\d\d/\d\d/\d\d", re.ASCII)
 _FILE_RE = re.compile(r"[A-Za-z0-9:_-][A-Za-z0-9:._-]*", re.ASCII)
@@ -286,7 +290,8 @@ class BundleName:
             returns its first word here, and `node` begins with the rest.
         day: the day of the directory in which the files were found, never the current day.
         created: when the bundle was opened; aware, microseconds.
-        node: `<machine>-<site>` for M-Lab's nodes, else the node's safe name.
+        node: `<machine>-<site>` for M-Lab's nodes, else the node's safe name; of a merged bundle
+            `compacted-<32 hex digits>`.
         kind: data or index.
     """
 
@@ -303,6 +308,30 @@ class BundleName:
             f"{self.place.root}/{folder}/{self.day.path}/{format_timestamp(self.created)}"
             f"-{self.datatype}-{self.node}-{self.place.experiment}-{self.kind}{BUNDLE_SUFFIX}"
         )
+
+    @classmethod
+    def merged(cls, place: Place, datatype: str, day: Day, digest: str) -> BundleName:
+        """Name the data object of a merged bundle: equal rows have equal names.
+
+        The time is the day's first instant, so that the earliest of two bundles with the same row
+        is the merged one, and stays so when the other one is merged, too.
+
+        Args:
+            place: the experiment's place.
+            datatype: of the rows.
+            day: of the rows.
+            digest: of the identities of all its rows, 32 hexadecimal digits.
+        """
+        midnight = datetime(day.date.year, day.date.month, day.date.day, tzinfo=UTC)
+        node = f"{MERGED}-{digest}"
+        return cls(
+            place=place, datatype=datatype, day=day, created=midnight, node=node, kind=Kind.DATA
+        )
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether this is a merged bundle, or its index: its rows come from several nodes."""
+        return _MERGED_RE.fullmatch(self.node) is not None
 
     @property
     def pair(self) -> str:

@@ -1,0 +1,280 @@
+"""Compact a group of bundles in a bucket: read, merge, store, read back, remove.
+
+**Invariant** (the hashed-object rule): an input is removed only after an object that is named by
+the hash of its rows, and holds all rows of the input, was stored with its index and read back; and
+an input that *is* that object is never removed.  Any number of compactors may do this at once, die
+at any step and be run again, beside agents that store and send again: each row is always in a whole
+bundle.  Why: rows move only from an object to one that holds as much or more, and two objects that
+hold the same rows have the same name, so nothing can be removed in a circle.
+
+What a compactor that died leaves:
+
+- a merged object without index: the next compactor of the same rows stores the index;
+- an input whose index alone is removed (indexes go first): the next one finds that a merged bundle
+  holds each row of it, and removes it.
+
+It never trusts an object without index to hold a row, and removes one only for that reason.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from jostler.archive.compact_input import InputError, read_input
+from jostler.archive.compact_merge import (
+    DamagedInputError,
+    entries_of,
+    holds,
+    merge,
+    name_of,
+)
+from jostler.archive.compact_plan import ROWS_MOST
+from jostler.archive.keeping import store_then_remove
+from jostler.errors import ConflictError, DamageError, MissingError, StorageError
+from jostler.format.node_table import MOST_BYTES, table_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from jostler.archive.compact_input import Input
+    from jostler.archive.compact_merge import Merged
+    from jostler.archive.compact_plan import Group, Member
+    from jostler.format.names import BundleName
+    from jostler.storage import Storage
+
+    Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+THREADS = 8
+FOREIGN = "foreign"
+DAMAGED = "damaged"
+TORN = "no-index"
+FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """A bundle that was left alone.
+
+    Attributes:
+        url: of the data object.
+        reason: `foreign`: of a form that is not merged; `damaged`: it cannot be read whole, or
+            differs from its index; `no-index`: it has none; `failed`: a request failed.
+        why: a sentence for people.
+    """
+
+    url: str
+    reason: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A merge that was carried out.
+
+    Attributes:
+        url: of the merged data object.
+        inputs: the number of bundles that it replaces; without itself.
+        rows: of the merged bundle.
+        repeats: rows of the inputs that were exact repeats.
+        plain_bytes: bytes of its rows.
+        bytes_before: bytes of the objects that were removed.
+        bytes_after: bytes of the objects that were stored.
+        objects_before: the number of objects that were removed.
+        objects_after: the number of objects that were stored.
+    """
+
+    url: str
+    inputs: int
+    rows: int
+    repeats: int
+    plain_bytes: int
+    bytes_before: int
+    bytes_after: int
+    objects_before: int
+    objects_after: int
+
+
+@dataclass(slots=True)
+class Compacted:
+    """What became of a group."""
+
+    done: list[Done] = field(default_factory=list)
+    left: list[Left] = field(default_factory=list)
+
+
+def compact(
+    storage: Storage, group: Group, *, target_bytes: int, version: str, threads: int = THREADS
+) -> Compacted:
+    """Compact a group; what goes wrong is told in the result, and nothing is lost by it.
+
+    Args:
+        storage: the bucket.
+        group: the bundles.
+        target_bytes: the most bytes of rows of a merged bundle, unless one input has more.
+        version: of this program, for the metadata of what is stored.
+        threads: how many requests are on their way at once.
+    """
+    compaction = _Compaction(storage, group, target_bytes, version)
+    if threads == 1:
+        return compaction.run(map)
+    with ThreadPoolExecutor(threads, thread_name_prefix="compact") as pool:
+        return compaction.run(pool.map)
+
+
+class _Compaction:
+    def __init__(self, storage: Storage, group: Group, target_bytes: int, version: str) -> None:
+        self._storage = storage
+        self._group = group
+        self._target_bytes = target_bytes
+        self._version = version
+        self._result = Compacted()
+
+    def run(self, each: Map) -> Compacted:
+        """Do all of it; `each` calls a function for each of several values, as `map` does."""
+        found = [one for one in each(self._read, self._group.members) if one]
+        torn = [one for one in found if not one.index]
+        for part in _parts([one for one in found if one.index], self._target_bytes):
+            self._compact(part, torn, each)
+        for one in torn:
+            self._leave(one.member, TORN, "it has no index: `jostler audit -fix` makes one")
+        return self._result
+
+    def _read(self, member: Member) -> Input | None:
+        """Read a bundle; return None if it is to be left alone."""
+        try:
+            data = self._storage.read(str(member.name), member.version).data
+            index = b""
+            if member.index_version:
+                index = self._storage.read(member.index_name, member.index_version).data
+            return read_input(member, data, index)
+        except MissingError:  # another keeper has removed it since it was listed
+            return None
+        except StorageError as exc:
+            self._leave(member, FAILED, str(exc))
+        except InputError as exc:
+            self._leave(member, FOREIGN if exc.foreign else DAMAGED, str(exc))
+        return None
+
+    def _leave(self, member: Member, reason: str, why: str) -> None:
+        url = f"{self._storage.url}/{member.name}"
+        self._result.left.append(Left(url=url, reason=reason, why=why))
+
+    def _compact(self, part: list[Input], torn: list[Input], each: Map) -> None:
+        """Merge bundles, and remove those of the torn ones whose rows are in the result."""
+        while part:
+            entries, _ = entries_of(part)
+            name = name_of(self._group, entries)
+            there = frozenset(entry.identity for entry in entries)
+            covered = [one for one in torn if there.issuperset(one.keys())]
+            if len(part) + len(covered) == 1:
+                return
+            try:
+                done = self._kept_as(name, part)
+                break
+            except DamagedInputError as exc:
+                one = part.pop(exc.number)
+                self._leave(one.member, FOREIGN if exc.foreign else DAMAGED, str(exc))
+            except (StorageError, DamageError) as exc:
+                for one in part:
+                    self._leave(one.member, FAILED, str(exc))
+                return
+        else:
+            return
+        for one in covered:
+            torn.remove(one)
+        self._remove(name, [*part, *covered], done, each)
+
+    def _kept_as(self, name: BundleName, part: list[Input]) -> Merged | None:
+        """See that the merged bundle is durable; return it if it was stored now.
+
+        Raises:
+            DamagedInputError: an input is not what its index says.
+            StorageError: the merged bundle could not be stored, or is not as it must be.
+        """
+        merged = merge(self._group, part, self._storage.url, self._version)
+        if any(one.member.name == name for one in part):
+            return None  # it was read, and merging has compared each row with its index
+        found = holds(self._group, name, merged.data.data, merged.index.data)
+        if found != merged.identities:
+            raise DamageError(f"{name}: merging made other rows than it was to make")
+        try:
+            store_then_remove(self._storage, [merged.data, merged.index], [])
+        except ConflictError as exc:
+            self._see(name, merged, exc)
+        return merged
+
+    def _see(self, name: BundleName, merged: Merged, conflict: ConflictError) -> None:
+        """See that what lies there has the same rows: another library may compress otherwise.
+
+        Raises:
+            StorageError: it has not.
+        """
+        data = self._storage.read(str(name)).data
+        index = self._storage.read(merged.index.name).data
+        try:
+            if holds(self._group, name, data, index) == merged.identities:
+                return
+        except InputError as exc:
+            raise DamageError(f"{self._storage.url}/{name}: {exc}") from conflict
+        raise conflict
+
+    def _remove(self, name: BundleName, old: list[Input], merged: Merged | None, each: Map) -> None:
+        """Remove the inputs, but not the one that is the result; of each, its index first."""
+        gone = [one.member for one in old if one.member.name != name]
+        failed = [why for why in each(self._removed, gone) if why]
+        for member, why in failed:
+            self._leave(
+                member, FAILED, f"its rows are in {name}, but it could not be removed: {why}"
+            )
+        rows = sum(one.rows for one in old if one.index)
+        kept = merged.identities if merged else ()
+        result = next((one for one in old if one.member.name == name), None)
+        count = len(kept) or (result.rows if result else 0)
+        self._result.done.append(
+            Done(
+                url=f"{self._storage.url}/{name}",
+                inputs=len(gone),
+                rows=count,
+                repeats=rows - count,
+                plain_bytes=merged.plain_bytes if merged else 0,
+                bytes_before=sum(member.total_bytes for member in gone),
+                bytes_after=len(merged.data.data) + len(merged.index.data) if merged else 0,
+                objects_before=sum(member.objects for member in gone),
+                objects_after=2 if merged else 0,
+            )
+        )
+
+    def _removed(self, member: Member) -> tuple[Member, str] | None:
+        try:
+            if member.index_version:
+                self._storage.remove(member.index_name, member.index_version)
+            self._storage.remove(str(member.name), member.version)
+        except ConflictError:  # stored again since it was listed: the next run looks at it
+            return None
+        except StorageError as exc:
+            return member, str(exc)
+        return None
+
+
+def _parts(inputs: Sequence[Input], target_bytes: int) -> Iterator[list[Input]]:
+    """Divide what was planned by packed sizes by what the rows really take."""
+    part: list[Input] = []
+    size = rows = 0
+    nodes: set[str] = set()
+    for one in inputs:
+        both = nodes | {run.node for run in one.runs}
+        fits = (
+            size + one.plain_bytes <= target_bytes
+            and rows + one.rows <= ROWS_MOST
+            and table_bytes(both, ROWS_MOST) <= MOST_BYTES
+        )
+        if part and not fits:
+            yield part
+            part, size, rows, nodes = [], 0, 0, set()
+            both = {run.node for run in one.runs}
+        part.append(one)
+        size, rows, nodes = size + one.plain_bytes, rows + one.rows, both
+    if part:
+        yield part

@@ -1,0 +1,177 @@
+"""Decide which bundles of a day are merged with which: groups, by size, from listings alone.
+
+**Invariant:** bundles of one group have the same place, datatype, day and schema digest.  What the
+groups would make stays below the limits of the loader (`loader.spark.limits`, which a test holds
+this module to): rows, nodes, and bytes.  A bundle that is alone stays as it is.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from jostler.format.names import Kind
+from jostler.format.node_table import MOST_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jostler.format.names import BundleName, Day, Place
+    from jostler.storage import ObjectInfo
+
+MIB = 1024 * 1024
+SMALL_BYTES = 8 * MIB
+TARGET_BYTES = 256 * MIB
+ROWS_MOST = 100_000
+"""Rows of a merged bundle.  The loader takes no bundle with more bad rows than this for whole; with
+no more rows than this, a merged bundle can never be refused for what its parts were not."""
+LEAST_RATIO = 4
+"""Rows are at least so many times as large as their object, it is assumed, until they are read; if
+they are larger than the target then, they go into several bundles."""
+ROW_PACKED_BYTES = 64
+"""Bytes that a row takes in an object at the least, it is assumed, where metadata is lost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A bundle as the listings show it.
+
+    Attributes:
+        name: of the data object.
+        version: of the data object.
+        size_bytes: of the data object.
+        index_version: of the index object; empty if there is none.
+        index_bytes: size of the index object; 0 if there is none.
+        rows: how many rows its metadata tells, or an estimate.
+        schema: the digest of the schema that it was judged by; empty if it names none.
+        repeats: how many exact repeats were left out when it was merged.
+    """
+
+    name: BundleName
+    version: str
+    size_bytes: int
+    index_version: str
+    index_bytes: int
+    rows: int
+    schema: str
+    repeats: int = 0
+
+    @property
+    def index_name(self) -> str:
+        """The name of the index object, whether or not it exists."""
+        return str(replace(self.name, kind=Kind.INDEX))
+
+    @property
+    def objects(self) -> int:
+        """How many objects it consists of."""
+        return 2 if self.index_version else 1
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of its objects."""
+        return self.size_bytes + self.index_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Bundles to merge.
+
+    Attributes:
+        place: the experiment's place.
+        datatype: of the rows.
+        day: of the rows.
+        schema: as in `Member`.
+        members: the bundles, in the order of their names.
+    """
+
+    place: Place
+    datatype: str
+    day: Day
+    schema: str
+    members: tuple[Member, ...]
+
+    @property
+    def objects(self) -> int:
+        """How many objects its bundles consist of."""
+        return sum(member.objects for member in self.members)
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all objects of its bundles."""
+        return sum(member.total_bytes for member in self.members)
+
+
+def member(name: BundleName, data: ObjectInfo, index: ObjectInfo | None) -> Member:
+    """Return a bundle, given how its objects are listed (with metadata)."""
+    rows = data.metadata.get("rows", "")
+    repeats = index.metadata.get("repeats", "") if index else ""
+    return Member(
+        name=name,
+        version=data.version,
+        size_bytes=data.size_bytes,
+        index_version=index.version if index else "",
+        index_bytes=index.size_bytes if index else 0,
+        rows=int(rows) if rows.isdecimal() else data.size_bytes // ROW_PACKED_BYTES,
+        schema=data.metadata.get("schema", ""),
+        repeats=int(repeats) if repeats.isdecimal() else 0,
+    )
+
+
+def groups(members: Iterable[Member], *, small_bytes: int, target_bytes: int) -> list[Group]:
+    """Divide the bundles of one datatype and day into groups that are to be merged.
+
+    A bundle without index goes into a group whatever its size: it may be what a compaction has left
+    that died (see `compact`).
+
+    Args:
+        members: the day's bundles.
+        small_bytes: objects of this size or larger are left alone.
+        target_bytes: the most bytes of rows in a merged bundle.
+    """
+    alike: dict[str, list[Member]] = defaultdict(list)
+    for one in sorted(members, key=lambda one: str(one.name)):
+        if one.size_bytes < small_bytes or not one.index_version:
+            alike[one.schema].append(one)
+    found = []
+    for schema, same in sorted(alike.items()):
+        whole = [one for one in same if one.index_version]
+        torn = [one for one in same if not one.index_version]
+        bins = _bins(whole, target_bytes // LEAST_RATIO)
+        for nth, members_of_one in enumerate(bins):
+            both = [*members_of_one, *torn] if nth == 0 else members_of_one
+            if len(both) > 1:
+                first = both[0].name
+                found.append(
+                    Group(
+                        place=first.place,
+                        datatype=first.datatype,
+                        day=first.day,
+                        schema=schema,
+                        members=tuple(both),
+                    )
+                )
+    return found
+
+
+def _bins(members: list[Member], most_bytes: int) -> list[list[Member]]:
+    """Fill one group after the other: first what fits into the last one, else a new one."""
+    bins: list[list[Member]] = []
+    size = rows = table = 0
+    for one in members:
+        name_bytes = len(one.name.node) + len(str(ROWS_MOST)) + 2
+        if one.name.is_merged:  # its own table is not known yet: as many nodes as it has rows
+            name_bytes = min(MOST_BYTES, one.rows * name_bytes)
+        fits = (
+            size + one.size_bytes <= most_bytes
+            and rows + one.rows <= ROWS_MOST
+            and table + name_bytes <= MOST_BYTES
+        )
+        if not bins or not fits:
+            bins.append([])
+            size = rows = table = 0
+        bins[-1].append(one)
+        size, rows, table = size + one.size_bytes, rows + one.rows, table + name_bytes
+    return bins
