@@ -116,10 +116,15 @@ class BlockWriter:
 
     def finish(self) -> bytes:
         """Return the whole gzip stream; after that, no row can be added."""
-        if self._pending:
-            self._end_block()
         while self._waiting:
             self._take_packed()
+        if self._pending:
+            # It has to be waited for at once: small bundles are faster without the other thread.
+            # That has done all its blocks, so this one is the next.
+            packed = self._deflate(bytes(self._pending))
+            self.blocks.append(Block(self._pending_line, self._packed.tell(), len(packed)))
+            self._packed.write(packed)
+            self._pending.clear()
         self._write(_END + struct.pack("<LL", self._crc, self.plain_bytes & 0xFFFFFFFF))
         return self._packed.getvalue()
 
