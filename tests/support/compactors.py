@@ -53,10 +53,8 @@ def held(name: str, data: bytes, index: bytes) -> frozenset[Identity]:
 
 @cache
 def _bundle(number: int) -> tuple[Made, Made]:
-    """Return a bundle; several of them have files, or names of files, in common."""
-    chosen = random.Random(number % 4)
-    files = [(f"f{chosen.randint(0, 2)}.json", b'{"v":%d}' % chosen.randint(0, 2))]
-    files += [(f"g{n}.json", b"{}") for n in range(chosen.randint(1, 3))]
+    """Return one of eight bundles: a file with one of two contents, and one that others have."""
+    files = [("f.json", b'{"v":%d}' % (number // 2 % 2)), (f"g{number // 4}.json", b"{}")]
     return bundle(files, node=f"n{number % 2}", number=number)
 
 
@@ -118,7 +116,7 @@ class Model:
     def run(self, actors: int, deaths: float) -> None:
         """Let actors work side by side until all have ended or died."""
         scheduler = _Scheduler(self.random, deaths)
-        for number in range(actors):
+        for _ in range(actors):
             if self.random.random() < 0.5:
                 bundles = [self.random.randrange(8) for _ in range(self.random.randint(1, 2))]
                 scheduler.add(
@@ -142,7 +140,7 @@ class Model:
 
 
 class _Scheduler:
-    """Lets one of its actors go on at a time; who waits for its turn hands it to the next itself."""
+    """Lets one actor go on at a time; each hands the turn to the next itself."""
 
     def __init__(self, chance: random.Random, deaths: float) -> None:
         self._random = chance

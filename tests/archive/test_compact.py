@@ -1,0 +1,341 @@
+"""Compaction: which bundles are merged, what a merged bundle is, and that nothing is ever lost."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jostler.archive import compact_merge
+from jostler.archive.compact import DAMAGED, FAILED, FOREIGN, TORN, Compacted, _Compaction, compact
+from jostler.archive.compact_days import FIRST, LAST, datatypes_in, days, last_settled, places_in
+from jostler.archive.compact_plan import ROWS_MOST, Member, groups
+from jostler.archive.verify import verify
+from jostler.format.blocks import HEADER
+from jostler.format.names import BundleName, Day, Kind, Place
+from jostler.format.node_table import MOST_BYTES, Run, header, runs_of
+from loader.spark import limits
+from tests.support.bundles import PLACE, bundle
+from tests.support.compactors import LostError, run_many
+from tests.support.memory_bucket import MemoryBucket
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jostler.archive.keeping import Made
+
+MIB = 1 << 20
+
+
+def put(bucket: MemoryBucket, objects: Iterable[Made]) -> None:
+    for one in objects:
+        bucket.put_new(one.name, one.data, one.metadata)
+
+
+def compact_all(bucket: MemoryBucket, *, small: int = MIB, target: int = 256 * MIB) -> Compacted:
+    """Compact every day once."""
+    result = Compacted()
+    for place in places_in(bucket):
+        for datatype in datatypes_in(bucket, place):
+            for _day, members, _others in days(bucket, place, datatype, FIRST, LAST):
+                for group in groups(members, small_bytes=small, target_bytes=target):
+                    found = compact(
+                        bucket, group, target_bytes=target, version="jostler@2", threads=1
+                    )
+                    result.done += found.done
+                    result.left += found.left
+    return result
+
+
+def names(bucket: MemoryBucket, datatype: str = "foo1") -> list[BundleName]:
+    return [BundleName.parse(n) for n in bucket.objects if f"/{datatype}/" in n]
+
+
+def rows(bucket: MemoryBucket, name: object) -> list[dict[str, Any]]:
+    plain = gzip.decompress(bucket.objects[str(name)][0])
+    return [json.loads(line) for line in plain.splitlines()]
+
+
+def index_of(name: BundleName) -> BundleName:
+    return replace(name, kind=Kind.INDEX)
+
+
+def test_a_merged_bundle_has_the_rows_of_all_in_order_and_an_index_that_agrees() -> None:
+    """Rows keep their bytes and their archiver, index rows their facts; the verifier agrees."""
+    bucket = MemoryBucket()
+    odd = b'{"v":1E2,"w":93.20,"\\u00e9":12345678901234567890123}'
+    first = bundle([("b.json", odd), ("a.json", b"{}")], node="n2", number=1, version="jostler@1")
+    second = bundle([("c.json", b'{"v":2}')], node="n1", number=2, version="jostler@7")
+    put(bucket, [*first, *second])
+    before = {r["raw"]["Filename"]: r for n in names(bucket) for r in rows(bucket, index_of(n))}
+
+    result = compact_all(bucket)
+
+    (name,) = names(bucket)
+    assert name.is_merged
+    assert not result.left
+    assert [(one.inputs, one.rows, one.repeats) for one in result.done] == [(2, 3, 0)]
+    found = rows(bucket, name)
+    assert [r["archiver"]["Filename"] for r in found] == [f"2026/01/02/{x}.json" for x in "cab"]
+    assert [r["archiver"]["Version"] for r in found] == ["jostler@7", "jostler@1", "jostler@1"]
+    assert {r["archiver"]["ArchiveURL"] for r in found} == {f"{bucket.url}/{name}"}
+    assert b'"raw":' + odd + b"}\n" in gzip.decompress(bucket.objects[str(name)][0])
+    for line, row in enumerate(rows(bucket, index_of(name)), 1):
+        old = before[row["raw"]["Filename"]]["raw"]
+        kept = ("Size", "TimeAdded", "Start", "End", "WorkID", "Hash", "Node", "Datatype")
+        assert {key: row["raw"][key] for key in kept} == {key: old[key] for key in kept}
+        assert (row["raw"]["Line"], row["raw"]["ArchiveURL"]) == (line, f"{bucket.url}/{name}")
+    assert runs_of(bucket.objects[str(name)][0]) == (Run("n1", 1), Run("n2", 2))
+    assert verify(bucket, "").problems == []
+    assert compact_all(bucket).done == []
+
+
+def test_exact_repeats_are_left_out_and_other_contents_stay() -> None:
+    """A repeat has node, Filename and bytes in common; its earliest row is the one that stays."""
+    bucket = MemoryBucket()
+    put(bucket, bundle([("a.json", b"1" * 3)], number=5, version="jostler@5"))
+    put(bucket, bundle([("a.json", b"{}"), ("b.json", b"{}")], number=2, version="jostler@2"))
+    put(bucket, bundle([("a.json", b"{}")], number=3, version="jostler@3"))
+    put(bucket, bundle([("a.json", b"{}")], number=4, node="n9"))
+
+    (done,) = compact_all(bucket).done
+
+    (name,) = names(bucket)
+    assert (done.rows, done.repeats) == (4, 1)
+    found = [(r["archiver"]["Filename"][-6:], r["archiver"]["Version"]) for r in rows(bucket, name)]
+    assert sorted(found[:2]) == [("a.json", "jostler@2"), ("a.json", "jostler@5")]
+    assert found[2:] == [("b.json", "jostler@2"), ("a.json", "jostler@1")]
+    assert bucket.objects[str(index_of(name))][2]["repeats"] == "1"
+
+
+@pytest.mark.parametrize(
+    "place", [PLACE, Place(data_dir="autoload/v2", organization="org", experiment="ex-p")]
+)
+def test_names_of_merged_bundles_parse_and_depend_on_rows_alone(place: Place) -> None:
+    """Whoever merges the same rows makes the same name, whatever bundles they came in."""
+    seen = set()
+    for parts in (["ab", "c"], ["a", "bc"], ["a", "b", "c"]):
+        bucket = MemoryBucket()
+        for number, part in enumerate(parts):
+            files = [(f"{name}.json", b"{}") for name in part]
+            put(bucket, bundle(files, number=number, place_=place))
+        compact_all(bucket)
+        (name,) = names(bucket)
+        assert name.place == place
+        assert name.node.startswith("compacted-")
+        assert BundleName.parse(str(index_of(name))).is_merged
+        seen.add((str(name), tuple(r["raw"] == {} for r in rows(bucket, name))))
+    assert len(seen) == 1
+
+
+def cut(data: bytes) -> bytes:
+    return data[:-5]
+
+
+def flipped(data: bytes) -> bytes:
+    return data[:40] + bytes([data[40] ^ 1]) + data[41:]
+
+
+@pytest.mark.parametrize("half", [0, 1], ids=["data", "index"])
+@pytest.mark.parametrize("damage", [cut, flipped])
+def test_a_damaged_bundle_is_left_alone_and_told(damage: Any, half: int) -> None:  # noqa: ANN401
+    """The others are merged without it."""
+    bucket = MemoryBucket()
+    bad = list(bundle([("bad.json", b'{"x":"yyyyyyyyyyyyyyy"}')], number=1))
+    bad[half] = replace(bad[half], data=damage(bad[half].data))
+    put(bucket, bad)
+    for number in (2, 3):
+        put(bucket, bundle([(f"{number}.json", b"{}")], number=number))
+    before = dict(bucket.objects)
+
+    result = compact_all(bucket)
+
+    assert [(one.url, one.reason) for one in result.left] == [
+        (f"{bucket.url}/{bad[0].name}", DAMAGED)
+    ]
+    assert all(bucket.objects[one.name] == before[one.name] for one in bad)
+    assert [one.inputs for one in result.done] == [2]
+
+
+def test_a_row_that_differs_from_its_index_stops_the_removal_of_its_bundle() -> None:
+    """It is found while the rows are merged; the bundles are merged once more, without it."""
+    bucket = MemoryBucket()
+    bad, other = bundle([("a.json", b'{"v":1}')], number=1), bundle([("a.json", b'{"v":2}')])
+    put(bucket, [replace(bad[0], data=other[0].data), bad[1]])
+    put(bucket, bundle([("b.json", b"{}")], number=2))
+    put(bucket, bundle([("c.json", b"{}")], number=3))
+
+    result = compact_all(bucket)
+
+    assert [one.reason for one in result.left] == [DAMAGED]
+    assert bad[0].name in bucket.objects
+    assert len(names(bucket)) == 2
+
+
+def test_bundles_of_the_go_agent_and_of_older_agents_are_left_alone() -> None:
+    """They have nothing wrong, so it is no failure."""
+    bucket = MemoryBucket()
+    data, index = bundle([("a.json", b"{}")])
+    bare = gzip.compress(
+        b'{"Filename":"/var/spool/exp/foo1/2026/01/02/a.json","Size":1,"TimeAdded":"2026/01/02T000000.000000Z"}'
+    )
+    put(bucket, [data, replace(index, data=bare)])
+    data, index = bundle([("b.json", b"{}")], number=2)
+    old = gzip.decompress(index.data).partition(b',"Start"')[0] + b"}}\n"
+    put(bucket, [data, replace(index, data=gzip.compress(old))])
+
+    result = compact_all(bucket)
+
+    assert [one.reason for one in result.left] == [FOREIGN, FOREIGN]
+    assert len(bucket.objects) == 4
+
+
+def test_a_bundle_without_index_goes_only_if_a_merged_bundle_holds_its_rows() -> None:
+    """That is what a compactor that died has left; what an agent has left is told."""
+    bucket = MemoryBucket()
+    covered, waits = bundle([("a.json", b"{}")], number=1), bundle([("z.json", b"{}")], number=2)
+    put(bucket, [covered[0], waits[0]])
+    put(bucket, bundle([("a.json", b"{}"), ("b.json", b"{}")], number=3))
+
+    result = compact_all(bucket)
+
+    assert [(one.url, one.reason) for one in result.left] == [
+        (f"{bucket.url}/{waits[0].name}", TORN)
+    ]
+    assert covered[0].name not in bucket.objects
+    assert sum(name.is_merged for name in names(bucket)) == 1
+
+
+def test_an_object_of_the_results_name_that_holds_other_rows_stops_everything() -> None:
+    """Nothing is removed on its account."""
+    bucket = MemoryBucket()
+    parts = [bundle([(f"{n}.json", b"{}")], number=n) for n in (1, 2)]
+    for part in parts:
+        put(bucket, part)
+    compact_all(bucket)
+    (name,) = names(bucket)
+    bucket.objects.clear()
+    put(bucket, [replace(parts[0][0], name=str(name))])
+    for part in parts:
+        put(bucket, part)
+
+    result = compact_all(bucket)
+
+    assert {one.reason for one in result.left} == {DAMAGED, FAILED}
+    assert not result.done
+    assert all(half.name in bucket.objects for part in parts for half in part)
+
+
+def test_groups_have_one_schema_and_stay_below_the_limits() -> None:
+    """Bytes, rows and the table of nodes; what is large already, or alone, is in no group."""
+
+    def made(number: int, **facts: Any) -> Member:  # noqa: ANN401
+        name = BundleName.parse(
+            bundle([("a.json", b"{}")], number=number, node=f"n{number}")[0].name
+        )
+        told: dict[str, Any] = {"size_bytes": 10, "index_bytes": 1, "rows": 100, "schema": "s"}
+        return Member(name=name, version="1", index_version="2", **(told | facts))
+
+    def planned(members: list[Member], target: int = 4000) -> list[list[int]]:
+        found = groups(members, small_bytes=1000, target_bytes=target)
+        return [[int(one.name.node[1:]) for one in group.members] for group in found]
+
+    many = [made(n) for n in range(10)]
+    assert planned(many) == [list(range(10))]
+    assert planned(
+        [*many[:2], made(20, schema="t"), made(21, schema="t"), made(22, schema="")]
+    ) == [
+        [0, 1],
+        [20, 21],
+    ]
+    assert planned([*many[:2], made(3, size_bytes=1000)]) == [[0, 1]]
+    assert planned([made(n, size_bytes=400) for n in range(5)]) == [[0, 1], [2, 3]]
+    assert planned([made(n, rows=ROWS_MOST // 2) for n in range(4)]) == [[0, 1], [2, 3]]
+    assert planned([made(0)]) == []
+
+
+def test_the_plan_keeps_to_the_loaders_limits() -> None:
+    """A merged bundle is never refused for its size, so its rows never are."""
+    assert ROWS_MOST <= limits.BAD_MAX
+    assert ROWS_MOST <= limits.ROWS_MAX
+
+
+def test_rows_larger_than_the_target_go_into_several_bundles() -> None:
+    """What was planned by packed sizes is divided by what the rows take."""
+    bucket = MemoryBucket()
+    for number in range(6):
+        put(bucket, bundle([(f"{number}.json", b'{"v":"%b"}' % (b"x" * 20_000))], number=number))
+
+    compact_all(bucket, target=62_000)
+
+    assert sorted(len(rows(bucket, name)) for name in names(bucket)) == [3, 3]
+    assert verify(bucket, "").problems == []
+
+
+def test_a_day_is_settled_when_it_ended_long_enough_ago() -> None:
+    """With a day, on the fourth of January the second has settled."""
+    assert last_settled(Day.parse("2026/01/04").date, 1) == Day.parse("2026/01/02").date
+    assert last_settled(Day.parse("2026/01/04").date, 0) == Day.parse("2026/01/03").date
+
+
+nodes = st.sets(st.integers(0, 9999).map("a.b-{}_C".format), max_size=8)
+
+
+@settings(max_examples=40)
+@given(nodes, st.integers(1, 10**9), st.binary(max_size=40))
+def test_a_table_of_nodes_is_read_as_it_was_written(
+    found: set[str], count: int, rest: bytes
+) -> None:
+    """An agent's header has none; a damaged one is told."""
+    runs = tuple(Run(node, count) for node in sorted(found))
+    if runs:
+        assert runs_of(header(runs) + rest) == runs
+        with pytest.raises(ValueError, match="table of nodes"):
+            runs_of(header(runs)[:-1])
+    assert runs_of(HEADER + rest) == ()
+
+
+def test_a_table_of_nodes_that_is_too_long_is_refused() -> None:
+    """The plan keeps below that."""
+    with pytest.raises(ValueError, match="does not fit"):
+        header([Run(f"n{n:09}", 1) for n in range(MOST_BYTES // 11)])
+
+
+def test_no_row_is_lost_whoever_dies_when() -> None:
+    """Uploaders die and come again, compactors die anywhere; a quiet end has one object."""
+    assert run_many(range(300))["rows"] > 300
+
+
+def _keeps_nothing(self: _Compaction, name: BundleName, old: Any, merged: Any, each: Any) -> None:  # noqa: ANN401
+    for one in old:
+        self._removed(one.member)
+
+
+def _without_content(identities: Iterable[tuple[str, str, bytes]]) -> str:
+    told = repr(sorted({(node, filename) for node, filename, _ in identities}))
+    return f"{abs(hash(told)):032x}"[:32]
+
+
+@pytest.mark.parametrize(
+    ("where", "what", "mutant"),
+    [
+        (_Compaction, "_remove", _keeps_nothing),
+        (compact_merge, "digest_of", _without_content),
+    ],
+    ids=["removes also what equals the result", "is named by Filenames without content"],
+)
+def test_the_model_sees_a_wrong_compaction(
+    where: Any,  # noqa: ANN401
+    what: str,
+    mutant: Any,  # noqa: ANN401
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two mistakes that are easily made lose rows, and the model finds them."""
+    monkeypatch.setattr(where, what, mutant)
+    with pytest.raises(LostError):
+        run_many(range(200))
