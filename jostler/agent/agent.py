@@ -55,10 +55,10 @@ from jostler.storage import Buckets
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from jostler.agent.observe.snapshot import Now
-    from jostler.bundle import Record
+    from jostler.bundle import Record, UploadJob
     from jostler.config import Config
     from jostler.schema import Fields
     from jostler.watchdir import Arrivals
@@ -77,6 +77,7 @@ class Agent:
         arrivals: where files come from.
         stop: set to stop taking files and drain.
         abort: set to end at once.
+        on_stored: called in the agent's thread with the upload of each bundle that became durable.
 
     Raises:
         ConfigError: `-native` requires a module that cannot be used.
@@ -93,6 +94,7 @@ class Agent:
         *,
         stop: threading.Event,
         abort: threading.Event,
+        on_stored: Callable[[UploadJob], None] | None = None,
     ) -> None:
         self.config = config
         self._native = native.find(config.native)
@@ -113,7 +115,7 @@ class Agent:
         ages = Ages(config.settle_age_s, config.missed_age_s)
         self._left = LeftFiles(ages, config.state_dir / KEPT_FILE)
         self.status = Status(config, self._why, self._native)
-        self._reporter = Reporter(self.status, self._tally, self._in_flight)
+        self._reporter = Reporter(self.status, self._tally, self._in_flight, on_stored)
         self._uploads = Uploads(
             Commit(self._buckets.open, self._journal, self._spool, self.status.upload_stats),
             threads=config.upload_concurrency,

@@ -208,6 +208,27 @@ def sync(storage: Storage, place: Place, datatype: str, ours: Fields, *, upload:
     )
 
 
+def judged_by(pair: SchemaPair) -> Fields:
+    """Return the table schema that files are judged by after `sync`; nothing is stored.
+
+    Raises:
+        SchemaError: the schemas conflict.
+    """
+    if pair.stored is None or pair.comparison is None:
+        return pair.ours
+    match pair.comparison.relation:
+        case Relation.EQUAL | Relation.OLDER:
+            return pair.stored
+        case Relation.ADDITIONS:
+            return merged(pair.stored, pair.ours)
+        case _:
+            raise SchemaError(
+                f"{pair.name} conflicts with the datatype's schema",
+                list(pair.comparison.conflicts),
+                hint="with these schemas, no agent starts",
+            )
+
+
 def keep(storage: Storage, place: Place, datatype: str, table: Fields) -> str:
     """Store a copy of the table schema that files are judged by, under its digest.
 

@@ -40,6 +40,7 @@ COMMANDS = (
     Command("latest", "jostler.cli.latest", "show the newest file of each node"),
     Command("cat", "jostler.cli.cat", "write stored files to standard output"),
     Command("fetch", "jostler.cli.fetch", "save stored files to disk"),
+    Command("push", "jostler.cli.push", "put files into the spool, judged first"),
     Command("retrieve", "jostler.cli.retrieve", "copy all files of a time to disk"),
     Command("serve", "jostler.cli.serve", "serve the archive as web pages and an HTTP API"),
     Command("status", "jostler.cli.status", "show the status of a running agent"),

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 NAME_MAX = 255
 """The longest file name of Linux and of each file system in use there, in bytes."""
 HASH_CHARACTERS = 12
+NUMBER_DIGITS = 12
+"""Digits of the greatest number of a row that a name has room for."""
 _OTHERS = re.compile(r"[^A-Za-z0-9:._-]+", re.ASCII)
 _DOTS = re.compile(r"\.{2,}")
 _NOTHING = "file"
@@ -37,26 +39,29 @@ def safe_name(name: str, extensions: Sequence[str] = (".json",)) -> str:
         name: any text; may contain surrogates for bytes that are not UTF-8.
         extensions: of the files that the agent takes.
     """
-    safe = _DOTS.sub(".", _OTHERS.sub("-", name)).lstrip(".")
-    extension = next((end for end in extensions if safe.endswith(end)), "")
-    stem = safe.removesuffix(extension) or _NOTHING
+    extension = next((end for end in extensions if name.endswith(end)), "")
+    stem = name.removesuffix(extension)
     extension = extension or extensions[0]
-    if len(stem + extension) > NAME_MAX:
-        mark = f"-{_hash(name.encode(errors='surrogateescape'))}"
-        stem = stem[: NAME_MAX - len(mark + extension)] + mark
-    # A stem that ends with a dot would make two of them.
-    return check_file_name(f"{stem.rstrip('.') or _NOTHING}{extension}")
+    return check_file_name(_safe(stem, NAME_MAX - len(extension)) + extension)
 
 
-def row_name(name: str, number: int, extensions: Sequence[str] = (".json",)) -> str:
-    """Return the name of one row of a file: `<name>.<number>.json`.
+def row_stem(name: str, extensions: Sequence[str] = (".json",)) -> str:
+    """Return what the names of a file's rows begin with: they are `<stem>.<number>.json`.
 
     Args:
         name: of the file of rows, without its extension.
-        number: of the line, from 1.
         extensions: as in `safe_name`.
     """
-    return safe_name(f"{name}.{number}{extensions[0]}", extensions)
+    return _safe(name, NAME_MAX - len(f".{'9' * NUMBER_DIGITS}{extensions[0]}"))
+
+
+def _safe(stem: str, most: int) -> str:
+    """Return a stem of allowed characters and of a length that is allowed."""
+    safe = _DOTS.sub(".", _OTHERS.sub("-", stem)).strip(".") or _NOTHING
+    if len(safe) <= most:
+        return safe
+    mark = f"-{_hash(stem.encode(errors='surrogateescape'))}"
+    return safe[: most - len(mark)].rstrip(".") + mark
 
 
 def timed_name(when: datetime, content: bytes, *, prefix: str = "", postfix: str = ".json") -> str:

@@ -61,6 +61,8 @@ class Outcome(Enum):
     """It lies in the spool under another name, for another content had its own."""
     ALREADY_THERE = "already there"
     """A file of this name with the same content was there; nothing was done."""
+    JUDGED = "found good, and not written"
+    """It was only judged."""
 
 
 class Staged(NamedTuple):

@@ -34,9 +34,17 @@ class Reporter:
         status: the status to update.
         tally: the agent's counts.
         in_flight: the agent's bundles.
+        on_stored: called with the upload of each bundle that became durable.
     """
 
-    def __init__(self, status: Status, tally: Tally, in_flight: InFlightBundles) -> None:
+    def __init__(
+        self,
+        status: Status,
+        tally: Tally,
+        in_flight: InFlightBundles,
+        on_stored: Callable[[UploadJob], None] | None = None,
+    ) -> None:
+        self._on_stored = on_stored
         self._status = status
         self._tally = tally
         self._in_flight = in_flight
@@ -73,6 +81,8 @@ class Reporter:
 
     def stored(self, job: UploadJob) -> None:
         """Record that a bundle is durable."""
+        if self._on_stored:
+            self._on_stored(job)
         name, now_s = job.header.name, time.time()
         entries = job.record.attempts[-1].entries
         datatype = name.datatype

@@ -12,7 +12,7 @@ import pytest
 from jostler.errors import SchemaError
 from jostler.format.names import check_file_name
 from jostler.producer import NameTakenError, RefusedError, Spool
-from jostler.producer.naming import NAME_MAX, other_name, row_name, safe_name, timed_name
+from jostler.producer.naming import NAME_MAX, other_name, row_stem, safe_name, timed_name
 from tests.support.spool import DATATYPE, EXPERIMENT, document
 from tests.support.spool import Spool as Directories
 
@@ -143,7 +143,7 @@ def test_wrong_use_is_told(directories: Directories) -> None:
         ("a..b", "a.b.json"),
         ("a.", "a.json"),
         ("", "file.json"),
-        (".json", "json.json"),
+        (".json", "file.json"),
         ("\udcff.json", "-.json"),
     ],
 )
@@ -158,9 +158,9 @@ def test_long_names_are_cut_and_stay_apart() -> None:
     long, other = "x" * 300 + "1.json", "x" * 300 + "2.json"
     assert len(safe_name(long)) == NAME_MAX
     assert safe_name(long) != safe_name(other)
-    assert len(row_name("x" * 300, 1)) == NAME_MAX
-    assert row_name("x" * 300, 1) != row_name("x" * 300, 2)
-    assert row_name("a", 17) == "a.17.json"
+    assert row_stem("x" * 300 + "1") != row_stem("x" * 300 + "2")
+    assert len(f"{row_stem('x' * 300)}.{10**12 - 1}.json") == NAME_MAX
+    assert (row_stem("a"), row_stem("a b.")) == ("a", "a-b")
     assert len(other_name("x" * 250 + ".json", b"{}")) <= NAME_MAX
 
 
