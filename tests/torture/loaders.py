@@ -221,6 +221,7 @@ class Campaign:
             loader.communicate(timeout=RUN_S)
         except subprocess.TimeoutExpired:
             loader.kill()
+            _kill_all(children)  # what the loader left behind may hold its output open
             loader.communicate()
             self.problems.append(f"run {self.runs}: a loader hung for {RUN_S} s")
         _kill_all(children)
