@@ -12,7 +12,7 @@ apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native rust fuzz-native java chromium systemd k8s-tools k8s-check k8s-real check lint types test coverage format lock image-check demo screenshot bench bench-loader torture clients clean
+.PHONY: help setup native rust fuzz-native java chromium systemd k8s-tools k8s-check k8s-real check lint types test check-long coverage format lock image-check demo screenshot bench bench-loader torture clients clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -86,7 +86,7 @@ systemd:
 k8s-check: java k8s-tools ## build and check the manifests, the alerts and the dashboard alone
 	$(BIN)/python -m pytest tests/k8s
 
-check: java k8s-tools lint types rust test ## lint, format check, strict types, all tests
+check: java k8s-tools lint types rust test ## lint, format check, strict types, tests
 
 lint: $(READY) ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -97,8 +97,11 @@ types: $(READY) ## mypy, strict
 
 # Four at once: most tests wait for a process or a server; a file stays with one worker, which has one
 # Spark session, one BigQuery and one GCS server for all its files.
-test: java chromium systemd k8s-tools $(READY) native ## all tests
-	$(PYTEST)
+test: java chromium systemd k8s-tools $(READY) native ## all tests but the long ones
+	$(PYTEST) -m "not long"
+
+check-long: java k8s-tools $(READY) native ## the long tests: days of alerts, Spark clusters, the tutorial (CI runs them, too)
+	$(PYTEST) -m long
 
 # Tracing makes the tests, and each process that they start, a third slower.
 coverage: java chromium systemd k8s-tools $(READY) native ## all tests, with branch coverage

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "docs/tutorial.md"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_the_tutorial_ends_with_the_answers_that_it_promises(tmp_path: Path) -> None:
     """Only the installation is left out: these are the programs of this checkout."""

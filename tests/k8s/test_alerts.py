@@ -70,6 +70,7 @@ def test_a_fleets_alert_outlasts_those_of_its_last_nodes() -> None:
     assert {ALERTS[name].get("keep_firing_for") for name in fleets} == {"15m"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_alerts_fire_when_they_should_and_only_then(rules: Path, case: Path) -> None:
     """Each test names all alerts that fire at a moment; one more or less is a failure."""

@@ -75,7 +75,7 @@ def command(driver: Doc, cluster: Cluster, job: Path) -> list[str]:
     return [f"{HOME}/bin/{program}", *words, str(job)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_the_driver_loads_with_executors_and_asks_only_what_it_may(
     world: World, conf: Path, tmp_path: Path

@@ -7,12 +7,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from tests.loader.world import World
 
 SCRIPT = Path(__file__).parents[2] / "examples/real-service-check"
 
 
+@pytest.mark.long
 def test_the_check_finds_nothing_that_differs_and_leaves_nothing_behind(world: World) -> None:
     """Each line says OK; bucket and project are as empty as before."""
     done = subprocess.run(

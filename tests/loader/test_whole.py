@@ -279,7 +279,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait(timeout=30)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_spark_submit_to_a_cluster_of_two_workers(
     world: World, cluster: str, tmp_path: Path
 ) -> None:
