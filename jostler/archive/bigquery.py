@@ -89,7 +89,7 @@ def _findings(rows: FileRows, datatype: str) -> list[Finding]:
             file=f"{datatype}/{row['filename']}",
             since=_aware(row["read"]),
             why=f"the agent refused the file: {row['reason']}: {row['detail']}",
-            next="mend the service or the schema; the row's Content has the file's bytes",
+            next="mend the service or the schema; `jostler requeue` takes files that are good then",
             evidence=_facts(row, "object", "day", "reason", "field", "detail"),
         )
         for row in rows.rejected

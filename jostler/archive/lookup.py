@@ -7,6 +7,7 @@ of the file are findings, also those of a bundle that came again.
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -20,9 +21,10 @@ from jostler.archive.indexes import IndexReader
 from jostler.archive.listing import folders
 from jostler.archive.pairs import other_half
 from jostler.archive.query import Query
-from jostler.archive.reading import RowReader
+from jostler.archive.reading import RowReader, digest
 from jostler.errors import JostlerError
 from jostler.format.names import REJECTED, BundleName, Day
+from jostler.format.row import one_line
 from jostler.why.finding import Finding, Looked, State, Value
 from jostler.words import rfc3339
 
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 
 WHERE = "bucket"
 HASH_KNOWN = "the row was read, and its bytes have the hash"
+HASH_AS_DATA = "hash as data"
+"""The evidence of a rejected file with line breaks, which are not stored with data."""
 HASH_UNKNOWN = "the row was read; not all bytes of the file are in it, so its hash is not known"
 
 
@@ -167,10 +171,10 @@ def _located(storage: Storage, file: File) -> File:
 
 def _rejected(asked: Asked, row: Row, found: Finding) -> Finding | None:
     """Add the reason from a rejected1 row to a finding; None if it is another file's."""
-    told = _members(row.raw, "Datatype", "Reason", "Detail", "Field")
+    told = _members(row.raw, "Datatype", "Reason", "Detail", "Field", "Content")
     if asked.datatype not in {"", told["Datatype"]}:
         return None
-    following = "mend the service or the schema; the row's Content has the file's bytes"
+    following = "mend the service or the schema; `jostler requeue` takes files that are good then"
     if not row.file.hash:
         following = "mend or remove the file: it stays in the spool, its bytes are not stored"
     return replace(
@@ -180,8 +184,18 @@ def _rejected(asked: Asked, row: Row, found: Finding) -> Finding | None:
         why=f"{told['Reason']}: {told['Detail']}",
         next=following,
         evidence=found.evidence
-        | {key.lower(): told[key] for key in ("Reason", "Field", "Detail") if told[key]},
+        | {key.lower(): told[key] for key in ("Reason", "Field", "Detail") if told[key]}
+        | _hash_as_data(row, told["Content"]),
     )
+
+
+def _hash_as_data(row: Row, content: str) -> dict[str, Value]:
+    """Return the Hash that a rejected file has if it is stored as data, unless it is the same."""
+    try:
+        found = digest(one_line(b64decode(content)))
+    except ValueError:
+        return {}
+    return {} if not row.file.hash or found == row.file.hash else {HASH_AS_DATA: found}
 
 
 def _members(raw: bytes, *names: str) -> dict[str, str]:

@@ -41,6 +41,9 @@ COMMANDS = (
     Command("cat", "jostler.cli.cat", "write stored files to standard output"),
     Command("fetch", "jostler.cli.fetch", "save stored files to disk"),
     Command("push", "jostler.cli.push", "put files into the spool, judged first"),
+    Command(
+        "requeue", "jostler.cli.requeue", "put into the spool what was rejected and is good now"
+    ),
     Command("retrieve", "jostler.cli.retrieve", "copy all files of a time to disk"),
     Command("serve", "jostler.cli.serve", "serve the archive as web pages and an HTTP API"),
     Command("status", "jostler.cli.status", "show the status of a running agent"),

@@ -27,7 +27,7 @@ from jostler.cli.why_options import ABOUT, FLAGS
 from jostler.errors import JostlerError
 from jostler.storage import open_storage
 from jostler.why import asked as question
-from jostler.why.finding import Answer, Finding, Looked, State, as_json, as_text
+from jostler.why.finding import Answer, Finding, Looked, State, Value, as_json, as_text
 from jostler.words import shown
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _everywhere(text: str, values: Mapping[str, Any]) -> Answer:
         looked += wheres
     else:
         looked.append(Looked(bigquery.WHERE, False, "no -project given"))
-    return Answer.of(_same_bytes(found), looked)
+    return Answer.of(_requeued(_same_bytes(found)), looked)
 
 
 def _ask_agent(address: str | None, text: str) -> AgentAnswer | str:
@@ -173,6 +173,22 @@ def _same_bytes(found: Sequence[Finding]) -> list[Finding]:
         else one
         for one in found
     ]
+
+
+def _requeued(found: Sequence[Finding]) -> list[Finding]:
+    """Add to each rejected file that it was requeued, if its bytes are data or on their way."""
+    well = {one.evidence.get("hash"): one for one in found if one.state.is_well}
+    well.pop(None, None)
+    return [_with_requeued(one, well) if one.state is State.REJECTED else one for one in found]
+
+
+def _with_requeued(rejected: Finding, well: Mapping[Value | None, Finding]) -> Finding:
+    hashes = (rejected.evidence.get("hash"), rejected.evidence.get(archive.HASH_AS_DATA))
+    again = next((well[value] for value in hashes if value in well), None)
+    if again is None:
+        return rejected
+    why = f"{rejected.why}; it was requeued: as {again.file} the same bytes are {again.state} now"
+    return replace(rejected, why=why, next="nothing more, see there")
 
 
 def _here(text: str, values: Mapping[str, Any], silent: str) -> tuple[Asked, Answer]:

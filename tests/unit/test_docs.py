@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jostler.cli import cat, fetch, latest, retrieve
+from jostler.cli import cat, fetch, latest, push, requeue, retrieve
 from jostler.cli import list as list_command
 from jostler.cli.archive_flags import COMMON, WHERE
 from jostler.cli.flags import HELP
 from jostler.cli.options import TABLE
+from jostler.cli.producer_flags import FLAGS as OF_THE_AGENT
 from jostler.cli.why_options import FLAGS as WHY_FLAGS
 from jostler.schema.flaw import Reason
 from jostler.why.finding import State
@@ -31,6 +32,7 @@ AGENT = ROOT / "docs/agent.md"
 FORMAT = ROOT / "docs/format.md"
 WHY = ROOT / "docs/why.md"
 ARCHIVE = ROOT / "docs/archive.md"
+PRODUCERS = ROOT / "docs/producers.md"
 README = ROOT / "README.md"
 PAGES = sorted([README, ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 
@@ -140,6 +142,39 @@ def test_every_flag_and_state_of_why_is_described() -> None:
     assert set(code(shared)) == {f"-{flag.name}" for flag in WHY_FLAGS if flag not in own}
     states = [code(row[0]) for row in table(WHY, "## States")]
     assert {name for names in states for name in names} == set(State)
+
+
+def test_every_flag_of_push_and_requeue_is_described() -> None:
+    """Their own in tables with their defaults, those of the agent and the archive by name."""
+    of_push, of_requeue = PRODUCERS.read_text().split("\n## jostler requeue\n", 1)
+    rows = [line.strip("|").split("|") for line in of_push.splitlines() if line[:4] == "| `-"]
+    own = {name: row for row in rows for name in code(row[0])}
+    own.pop("-")
+    flags = [flag for flag in push.FLAGS if flag not in OF_THE_AGENT]
+    assert set(own) == {f"-{name}" for flag in flags for name in (flag.name, *flag.aliases)}
+    for flag in flags:
+        assert not flag.default or f"`{flag.default}`" in own[f"-{flag.name}"][1]
+    shared = of_push.split("Beside these, of the [agent's]", 1)[1].split(". `-datatype`")[0]
+    assert set(code(shared)) == {f"-{flag.name}" for flag in OF_THE_AGENT}
+    for flag in requeue.FLAGS:
+        assert flag in OF_THE_AGENT or f"`-{flag.name}`" in of_requeue
+
+
+def test_the_three_lines_of_python_put_a_document(tmp_path: Path) -> None:
+    """As the page has them, but for the directory."""
+    (lines,) = blocks(PRODUCERS, "python")
+    assert len(lines.splitlines()) == 3
+    schema = tmp_path / "datatypes/speed1.json"
+    schema.parent.mkdir()
+    schema.write_text('[{"name": "Rate", "type": "FLOAT", "description": "Mbit/s."}]')
+    found: dict[str, object] = {}
+    exec(lines.replace("/var/spool", str(tmp_path)), found)
+    path = found["path"]
+    assert isinstance(path, Path)
+    assert (path.read_bytes(), path.is_relative_to(tmp_path / "demo/speed1")) == (
+        b'{"Rate":93.2}',
+        True,
+    )
 
 
 def test_every_rejection_reason_is_described() -> None:
