@@ -1,7 +1,8 @@
 """Tell whether an index object that is already in the bucket is the index of a bundle.
 
 **Invariant:** what counts is what the rows say, never the object's bytes: after a crash the index
-may be there, written by another version of jostler or of a compression library.
+may be there, written by another version of jostler or of a compression library, or made again from
+the data by `jostler audit -fix`, which knows no TimeAdded and no line breaks of the file.
 
 Pure: takes bytes, reads no bucket.
 """
@@ -28,7 +29,7 @@ LINE_MOST = 1 << 20
 
 
 class _Raw(msgspec.Struct):
-    """The columns of an index row that every version of jostler writes in the same way."""
+    """The columns of an index row by which it is known whose it is."""
 
     Filename: str
     Size: int
@@ -37,6 +38,7 @@ class _Raw(msgspec.Struct):
     Line: int
     Offset: int
     Length: int
+    Hash: str = ""
 
 
 class _Row(msgspec.Struct):
@@ -50,17 +52,27 @@ def describes(data: bytes, header: Header, attempt: Attempt) -> bool:
     """Say whether an index object has one row for each file of an attempt, in the order of lines.
 
     Two attempts differ in the microsecond at which some file was read, or in the files, so the
-    index of one is never taken for that of another.
+    index of one is never taken for that of another.  A row that was made again has the file's Hash
+    instead: attempts with equal files in equal order have equal data, and one index fits both.
     """
     try:
         with gzip.open(io.BytesIO(data)) as lines:
             for line, entry, block in attempt.lines():
                 found = _DECODER.decode(lines.readline(LINE_MOST)).raw
-                if found != _expected(header, line, entry, block):
+                if not _is_of(found, _expected(header, line, entry, block)):
                     return False
             return not lines.read(1)
     except (OSError, EOFError, zlib.error, ValueError):  # no gzip, cut off, or no row
         return False
+
+
+def _is_of(found: _Raw, expected: _Raw) -> bool:
+    same = ("Filename", "ArchiveURL", "Line", "Offset", "Length")
+    if any(getattr(found, name) != getattr(expected, name) for name in same):
+        return False
+    times = ("Size", "TimeAdded")
+    is_the_agents = all(getattr(found, name) == getattr(expected, name) for name in times)
+    return is_the_agents or (bool(expected.Hash) and found.Hash == expected.Hash)
 
 
 def _expected(header: Header, line: int, entry: Entry, block: Block) -> _Raw:
@@ -72,4 +84,5 @@ def _expected(header: Header, line: int, entry: Entry, block: Block) -> _Raw:
         Line=line,
         Offset=block.offset,
         Length=block.length,
+        Hash=entry.hash.hex(),
     )

@@ -48,9 +48,10 @@ class Command:
     Attributes:
         name: as it is typed.
         about: the text before the flags.
-        flags: those of the command alone; WHERE and COMMON are added.
+        flags: those of the command alone; `where` and COMMON are added.
         most_words: how many arguments without a dash it takes.
         run: does the work and returns the exit status; raises ValueError for wrong use.
+        where: the flags that say where the archive is.
     """
 
     name: str
@@ -58,10 +59,11 @@ class Command:
     flags: tuple[Flag, ...]
     most_words: int
     run: Callable[[Archive, list[str]], int]
+    where: tuple[Flag, ...] = WHERE
 
     def main(self, argv: Sequence[str]) -> int:
         """Run the command; return its exit status."""
-        table = (*WHERE, *self.flags, *COMMON)
+        table = (*self.where, *self.flags, *COMMON)
         parsed = parse_with_file(table, WHERE, argv, os.environ, most_words=self.most_words)
         if parsed.values["help"]:
             sys.stdout.write(f"{self.about}\n{usage(table)}\n")

@@ -36,6 +36,8 @@ class Command:
 
 
 COMMANDS = (
+    Command("audit", "jostler.cli.audit", "find, and mend, what is wrong with an archive"),
+    Command("delete", "jostler.cli.delete", "delete the data of a datatype's days"),
     Command("list", "jostler.cli.list", "list the files of an archive, its bundles, or its days"),
     Command("latest", "jostler.cli.latest", "show the newest file of each node"),
     Command("cat", "jostler.cli.cat", "write stored files to standard output"),
@@ -45,6 +47,7 @@ COMMANDS = (
         "requeue", "jostler.cli.requeue", "put into the spool what was rejected and is good now"
     ),
     Command("retrieve", "jostler.cli.retrieve", "copy all files of a time to disk"),
+    Command("retention", "jostler.cli.retention", "show what is older than it need be kept"),
     Command("serve", "jostler.cli.serve", "serve the archive as web pages and an HTTP API"),
     Command("status", "jostler.cli.status", "show the status of a running agent"),
     Command("translate", "jostler.cli.translate", "apply a translation expression to a path"),

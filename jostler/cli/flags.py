@@ -153,6 +153,7 @@ class Flag:
         help: what it does, with the unit.
         aliases: other names of the same flag.
         variable: whether the environment may set it.
+        alone: the text that the flag stands for without a value; then a value needs a `=`.
     """
 
     name: str
@@ -161,6 +162,7 @@ class Flag:
     help: str
     aliases: tuple[str, ...] = ()
     variable: bool = True
+    alone: str = ""
 
     @property
     def variables(self) -> list[str]:
@@ -239,8 +241,8 @@ def _read_argv(by_name: Mapping[str, Flag], rest: list[str], parsed: Parsed) -> 
                 rest.pop(0)
             continue
         if not equals:
-            if flag.read is boolean:
-                text = "true"
+            if flag.read is boolean or flag.alone:
+                text = flag.alone or "true"
             elif rest:
                 text = rest.pop(0)
             else:

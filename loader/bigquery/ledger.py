@@ -38,7 +38,7 @@ def _columns(text: str) -> Fields:
 LOADS_FIELDS = _columns("""
 table         STRING    Table as project.dataset.table.
 date          DATE      Day of the data; null when it is about the table as a whole.
-Status        STRING    success, skipped, failed, or rejected (too many bad rows).
+Status        STRING    success, skipped, failed, rejected (too many bad rows), or deleted.
 Attempt       INTEGER   Load jobs of this day of this table so far.
 Started       TIMESTAMP When this loader began with the day.
 Finished      TIMESTAMP When this row was written.
@@ -91,7 +91,7 @@ _DAYS_SQL = """\
 SELECT * EXCEPT (nth) FROM (
   SELECT *, ROW_NUMBER() OVER (
     PARTITION BY `table`, `date` ORDER BY TableMade DESC, Attempt DESC, Finished DESC) AS nth
-  FROM `{loads}` WHERE Status IN ('success', 'rejected')
+  FROM `{loads}` WHERE Status IN ('success', 'rejected', 'deleted')
 ) WHERE nth = 1"""
 _REJECTS_SQL = """\
 SELECT r.* FROM `{reject_rows}` AS r JOIN `{days}` AS d
@@ -108,7 +108,7 @@ _LOADED_SQL = """\
 SELECT `table`, `date`, TableMade, Bundles, {objects} FROM (
   SELECT *, ROW_NUMBER() OVER (
     PARTITION BY `table`, `date` ORDER BY TableMade DESC, Attempt DESC, Finished DESC) AS nth
-  FROM `{loads}` WHERE `table` IN UNNEST(@tables) AND Status = 'success'
+  FROM `{loads}` WHERE `table` IN UNNEST(@tables) AND Status IN ('success', 'deleted')
     AND `date` >= '{start}' AND `date` <= '{end}'
 ) WHERE nth = 1"""
 

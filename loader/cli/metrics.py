@@ -21,7 +21,7 @@ from prometheus_client import Counter as Total
 from prometheus_client.exposition import generate_latest, pushadd_to_gateway
 
 from loader.bigquery.record import VERIFIED
-from loader.plan.due import Status
+from loader.plan.due import ENDS, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -88,7 +88,7 @@ def of_load(facts: Facts, last_success_s: float | None) -> CollectorRegistry:
         by_table.setdefault(_pair(outcome), []).append(outcome)
     for pair, outcomes in by_table.items():
         found = Counter(outcome.status for outcome in outcomes)
-        for status in Status:
+        for status in ENDS:
             days.labels(*pair, status).set(found[status])
         for name, number in _rows(outcomes).items():
             rows.labels(*pair, name).set(number)

@@ -40,6 +40,12 @@ class Status(StrEnum):
     SKIPPED = "skipped"
     FAILED = "failed"
     REJECTED = "rejected"
+    DELETED = "deleted"
+    """`jostler delete` has deleted its objects and rows."""
+
+
+ENDS = tuple(status for status in Status if status is not Status.DELETED)
+"""How a day ends in a run of the loader."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

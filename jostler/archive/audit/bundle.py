@@ -1,0 +1,279 @@
+"""Check one bundle against its index: the same function for threads and for Spark.
+
+**Invariant:** a bundle without a problem is whole: its stream inflates with the right check sum,
+each line is a row of the bundle's day and address, and each has an index row that has its
+Filename, its Hash and the place of its block.  Nothing is written, and what the writer's code
+computed is not believed.
+
+A good bundle is proven by comparing bytes; only one that fails is parsed line by line, to say what
+is wrong with it.  Pure: takes bytes, returns values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import orjson
+from isal import isal_zlib
+
+from jostler.archive.audit.explain import Explained, Explainer
+from jostler.archive.audit.problem import Kind, Problem
+from jostler.archive.audit.stream import by_blocks
+from jostler.archive.lines import RowError, row
+from jostler.format.names import REJECTED, BundleName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_HASH_BYTES = 16
+_HEAD_END = b'},"raw":'
+_FILENAME = b'"Filename":'
+
+
+class Stored(NamedTuple):
+    """A file of a bundle.
+
+    Attributes:
+        datatype: the file's own, also if it was rejected.
+        filename: relative to the datatype's directory.
+        digest: BLAKE2b of `raw`, 16 bytes in hexadecimal.
+        hash: the Hash of its index row; empty if there is none.
+        rejected: whether it is a row of rejected1.
+    """
+
+    datatype: str
+    filename: str
+    digest: str
+    hash: str
+    rejected: bool
+
+    @property
+    def content(self) -> str:
+        """The digest that identifies the file's content; empty if that is not known."""
+        return self.hash if self.rejected else self.digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What was found of a bundle.
+
+    Attributes:
+        name: of the data object.
+        lines: how many rows its stream has.
+        rows: how many of them can be read as rows.
+        plain_bytes: of its lines.
+        go: whether m-lab's Go agent wrote it.
+        files: its rows, in order.
+        problems: what is wrong.
+    """
+
+    name: BundleName
+    lines: int
+    rows: int
+    plain_bytes: int
+    go: bool
+    files: Sequence[Stored]
+    problems: tuple[Problem, ...]
+
+
+def check(
+    name: BundleName,
+    bucket: str,
+    data: bytes,
+    index_name: BundleName | None,
+    index: bytes | None,
+    *,
+    parse: bool = False,
+) -> Checked:
+    """Check a bundle.
+
+    Args:
+        name: of the data object.
+        bucket: URL of the bucket.
+        data: bytes of the data object.
+        index_name: of the index object.
+        index: its bytes; None if there is none.
+        parse: whether to parse each row as JSON too, even if it has the hash in the index.
+    """
+    if index_name is not None and index is not None and not parse:
+        proof = _Proof(name, bucket, index_name)
+        files = proof.of(data, index)
+        if files is not None:
+            return Checked(
+                name=name,
+                lines=len(files),
+                rows=len(files),
+                plain_bytes=proof.plain_bytes,
+                go=False,
+                files=files,
+                problems=(),
+            )
+    return _explained(name, Explainer(name, bucket).explain(data, index_name, index))
+
+
+def _explained(name: BundleName, found: Explained) -> Checked:
+    return Checked(
+        name=name,
+        lines=found.lines,
+        rows=found.rows,
+        plain_bytes=found.plain_bytes,
+        go=found.go,
+        files=[Stored(*one) for one in found.files],
+        problems=tuple(Problem(*one) for one in found.told),
+    )
+
+
+class _Raw(msgspec.Struct, gc=False):
+    Filename: str
+    Size: int
+    TimeAdded: str
+    Datatype: str
+    Node: str
+    ArchiveURL: str
+    Line: int
+    Hash: str
+    Offset: int
+    Length: int
+    # Only a row with this has the hash of `raw`; null is as good as a time.
+    Start: str | None
+    End: str | None = None
+    WorkID: str | None = None
+
+
+class _Archiver(msgspec.Struct, gc=False):
+    ArchiveURL: str
+    Filename: str
+
+
+class _Row(msgspec.Struct, gc=False):
+    date: str
+    archiver: _Archiver
+    raw: _Raw
+
+
+_ROWS = msgspec.json.Decoder(_Row)
+
+
+class _Proof:
+    """The proof that a bundle is good; if it fails, nothing is known yet."""
+
+    def __init__(self, name: BundleName, bucket: str, index_name: BundleName) -> None:
+        self.plain_bytes = 0
+        self._name = name
+        self._url = f"{bucket}/{name}"
+        self._index_url = f"{bucket}/{index_name}"
+
+    def of(self, data: bytes, index: bytes) -> list[Stored] | None:
+        """Return the files of a good bundle with a good index of today's form; else None."""
+        if self._name.datatype == REJECTED:  # their Hash is that of Content
+            return None
+        try:
+            told = _ROWS.decode_lines(isal_zlib.decompress(index, wbits=31))
+        except (isal_zlib.error, EOFError, msgspec.DecodeError, UnicodeDecodeError):  # type: ignore[misc]
+            return None
+        if not told or not self._is_index(told):
+            return None
+        rows = [one.raw for one in told]
+        places = _places(rows)
+        blocks = by_blocks(data, [(offset, length) for offset, length, _ in places])
+        if blocks is None:
+            return None
+        found: list[Stored] = []
+        for plain, (_, _, count) in zip(blocks, places, strict=True):
+            here = self._files(plain, rows[len(found) : len(found) + count])
+            if here is None:
+                return None
+            found += here
+            self.plain_bytes += len(plain)
+        return found
+
+    def _is_index(self, told: Sequence[_Row]) -> bool:
+        """Say whether rows of an index are those of this bundle, as far as they tell."""
+        name, day = self._name, self._name.day
+        folder = f"{day.path}/"
+        return all(
+            raw.Line == line
+            and one.date == day.iso
+            and one.archiver.ArchiveURL == self._index_url
+            and one.archiver.Filename == raw.Filename
+            and raw.ArchiveURL == self._url
+            and raw.Datatype == name.datatype
+            and raw.Node == name.node
+            and raw.Filename.startswith(folder)
+            for line, (one, raw) in enumerate(((one, one.raw) for one in told), 1)
+        )
+
+    def _files(self, plain: bytes, told: Sequence[_Raw]) -> list[Stored] | None:
+        """Return the files of one block, if its lines are the rows of these index rows."""
+        *lines, rest = plain.split(b"\n")
+        if rest or len(lines) != len(told) or not lines:
+            return None
+        head = self._head(lines[0])
+        if not head:
+            return None
+        datatype, begin, end = self._name.datatype, len(head), len(_HEAD_END)
+        found = []
+        for line, one in zip(lines, told, strict=True):
+            # Inside of a string quotes are escaped, so what is found first ends the Filename.
+            at = line.find(_HEAD_END, begin)
+            if at < 0 or not line.startswith(head) or line[-2:] != b"}}":
+                return None
+            raw = line[at + end : -1]
+            digest = blake2b(raw, digest_size=_HASH_BYTES).hexdigest()
+            if digest != one.Hash or raw[:1] != b"{" or len(raw) > one.Size:
+                return None
+            if line[begin:at] != orjson.dumps(one.Filename):
+                return None
+            found.append(Stored(datatype, one.Filename, digest, digest, False))
+        return found
+
+    def _head(self, line: bytes) -> bytes:
+        """Return the bytes before the Filename, which all good rows share; empty if none."""
+        try:
+            first = row(line)
+        except RowError:
+            return b""
+        if first.go or first.date != self._name.day.iso:
+            return b""
+        if first.archiver["ArchiveURL"] != self._url:
+            return b""
+        at = line.find(_FILENAME)
+        return line[: at + len(_FILENAME)] if at >= 0 else b""
+
+
+def _places(rows: Sequence[_Raw]) -> list[tuple[int, int, int]]:
+    """Return offset and length of each block, and how many rows it has, in order."""
+    found: list[tuple[int, int, int]] = []
+    for one in rows:
+        if found and found[-1][0] == one.Offset and found[-1][1] == one.Length:
+            offset, length, count = found[-1]
+            found[-1] = offset, length, count + 1
+        else:
+            found.append((one.Offset, one.Length, 1))
+    return found
+
+
+def keys(node: str, files: Sequence[Stored]) -> Iterator[bytes]:
+    """Yield a key for each file, equal if node, Filename and content are; empty if not known.
+
+    16 bytes, so that the rows of a day can be compared without their names.
+    """
+    for one in files:
+        if not one.content:  # too large to be stored whole, or could not be read
+            yield b""
+            continue
+        parts = (node, one.datatype, one.filename, one.content, str(one.rejected))
+        yield blake2b("\0".join(parts).encode(), digest_size=_HASH_BYTES).digest()
+
+
+def says_no_index(name: BundleName) -> Problem:
+    """Return the problem of a bundle without index."""
+    return Problem(str(name), 0, Kind.NO_INDEX, "has no index bundle")
+
+
+def says_no_data(index_name: BundleName) -> Problem:
+    """Return the problem of an index without bundle."""
+    return Problem(str(index_name), 0, Kind.NO_DATA, "there is no data bundle for this index")

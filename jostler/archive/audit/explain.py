@@ -1,0 +1,298 @@
+"""Say what is wrong with a bundle and its index, line by line.
+
+**Invariant:** it shares no code with the writer: it checks against docs/format.md.  Bundles of
+m-lab's Go agent are recognized by their rows.  Their index has only file, size and time of each
+row, so only these are checked.
+
+Pure: takes bytes, returns problems.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from base64 import b64decode
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from jostler.archive.audit.problem import Kind
+from jostler.archive.lines import Row, RowError, lines_of, members, row
+from jostler.format.go import is_bare, loadable_index
+from jostler.format.names import REJECTED, BundleName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+INDEX_TYPES = {
+    **dict.fromkeys(("Filename", "TimeAdded", "Datatype", "Node", "ArchiveURL", "Hash"), str),
+    **dict.fromkeys(("Size", "Line", "Offset", "Length"), int),
+}
+FACTS = ("Start", "End", "WorkID")
+_GO_INDEX_KEYS = {"Filename", "Size", "TimeAdded"}
+
+
+@dataclass(slots=True)
+class Explained:
+    """What a bundle has.
+
+    Attributes:
+        lines: how many lines its stream has.
+        rows: how many of them are rows.
+        plain_bytes: of its lines.
+        go: whether the Go agent wrote it.
+        files: datatype, Filename, digest of `raw`, Hash of the index row, whether rejected; as far
+            as rows and index rows can be held against each other.
+        told: object, line, kind and detail of each problem.
+    """
+
+    lines: int = 0
+    rows: int = 0
+    plain_bytes: int = 0
+    go: bool = False
+    files: list[tuple[str, str, str, str, bool]] = field(default_factory=list)
+    told: list[tuple[str, int, Kind, str]] = field(default_factory=list)
+
+    def say(self, name: BundleName, kind: Kind, detail: str, line: int = 0) -> None:
+        """Add a problem of an object, or of one of its lines."""
+        self.told.append((str(name), line, kind, detail))
+
+
+class Explainer:
+    """Explains one data bundle; unreadable parts are reported and skipped.
+
+    Args:
+        name: of the data object.
+        bucket: URL of the bucket.
+    """
+
+    def __init__(self, name: BundleName, bucket: str) -> None:
+        self._name = name
+        self._bucket = bucket
+        self._found = Explained()
+
+    def explain(self, data: bytes, index_name: BundleName | None, index: bytes | None) -> Explained:
+        """Check each row alone and against its index row."""
+        found, name = self._found, self._name
+        rows, is_whole = self._data_rows(data)
+        found.go = any(one.go for one in rows if one)
+        if index_name is None or index is None:
+            found.say(name, Kind.NO_INDEX, "has no index bundle")
+            self._note_all(rows)
+            return found
+        if not is_whole:  # the stream explains all that its rows lack
+            self._note_all(rows)
+            return found
+        entries = self._go_index(index_name, index) if found.go else self._index(index_name, index)
+        if len(entries) != len(rows):
+            found.say(name, Kind.DISAGREES, f"{len(rows)} rows, but {len(entries)} in its index")
+            self._note_all(rows)
+            return found
+        blocks = _Blocks(data)
+        for line, (one, entry) in enumerate(zip(rows, entries, strict=True), 1):
+            if one is None or not entry:  # already reported
+                continue
+            for detail in self._differences(one, entry, line, blocks):
+                found.say(name, Kind.DISAGREES, detail, line)
+            self._note(one, entry)
+        return found
+
+    def _differences(
+        self, one: Row, entry: dict[str, Any], line: int, blocks: _Blocks
+    ) -> list[str]:
+        if self._found.go:
+            return go_problems(one, entry)
+        problems = self._row_problems(one, entry, line)
+        if problem := blocks.problem(one, entry):
+            problems.append(problem)
+        return problems
+
+    def _data_rows(self, data: bytes) -> tuple[list[Row | None], bool]:
+        """Return the rows of the data object, and whether its stream is whole."""
+        found, name = self._found, self._name
+        try:
+            lines = lines_of(data)
+        except RowError as exc:
+            found.say(name, Kind.DAMAGED, str(exc))
+            return [], False
+        found.lines, found.plain_bytes = len(lines), sum(map(len, lines))
+        rows = list(self._rows(name, lines, Kind.BAD_ROW))
+        found.rows = sum(one is not None for one in rows)
+        return rows, True
+
+    def _rows(self, name: BundleName, lines: list[bytes], kind: Kind) -> Iterator[Row | None]:
+        """Yield the rows of an object; report each line that is not a row, and yield None."""
+        for number, line in enumerate(lines, 1):
+            try:
+                one = row(line)
+            except RowError as exc:
+                self._found.say(name, kind, str(exc), number)
+                yield None
+                continue
+            if not one.go and not line.endswith(b"\n"):
+                self._found.say(name, kind, "the line has no end", number)
+            for is_of_day, detail in _column_problems(name, one, f"{self._bucket}/{name}"):
+                told = Kind.OTHER_DAY if is_of_day and kind is Kind.BAD_ROW else kind
+                self._found.say(name, told, detail, number)
+            yield one
+
+    def _index_lines(self, name: BundleName, index: bytes) -> list[bytes]:
+        try:
+            return lines_of(index)
+        except RowError as exc:
+            self._found.say(name, Kind.DISAGREES, str(exc))
+            return []
+
+    def _index(self, name: BundleName, index: bytes) -> list[dict[str, Any]]:
+        """Return the index rows; report each bad one and return an empty dict for it."""
+        entries = []
+        lines = self._index_lines(name, index)
+        for number, one in enumerate(self._rows(name, lines, Kind.DISAGREES), 1):
+            entry = self._members(name, one.raw, number) if one else {}
+            bad = [key for key, kind in INDEX_TYPES.items() if type(entry.get(key)) is not kind]
+            bad += [key for key in FACTS if not isinstance(entry.get(key), str | None)]
+            if entry and bad:
+                detail = f"the index row has no good {', '.join(bad)}"
+                self._found.say(name, Kind.DISAGREES, detail, number)
+            entries.append({} if bad else entry)
+        return entries
+
+    def _go_index(self, name: BundleName, index: bytes) -> list[dict[str, Any]]:
+        """Return the index lines of the Go agent; report bad ones and return empty dicts."""
+        entries = []
+        for number, line in enumerate(self._index_lines(name, index), 1):
+            entry = self._members(name, line, number) if is_bare(line) else {}
+            if set(entry) != _GO_INDEX_KEYS or loadable_index(line) == line:
+                detail = "no index line as the Go agent writes it"
+                self._found.say(name, Kind.DISAGREES, detail, number)
+                entry = {}
+            entries.append(entry)
+        return entries
+
+    def _members(self, name: BundleName, value: bytes, number: int) -> dict[str, Any]:
+        try:
+            return members(value)
+        except RowError as exc:
+            self._found.say(name, Kind.DISAGREES, str(exc), number)
+            return {}
+
+    def _row_problems(self, one: Row, entry: dict[str, Any], line: int) -> list[str]:
+        """Return where a row and its index row differ."""
+        expected = {
+            "Filename": one.archiver["Filename"],
+            "Datatype": self._name.datatype,
+            "Node": self._name.node,
+            "ArchiveURL": f"{self._bucket}/{self._name}",
+            "Line": line,
+        }
+        problems = [
+            f"index has {key} {entry.get(key)!r}, expected {value!r}"
+            for key, value in expected.items()
+            if entry.get(key) != value
+        ]
+        if self._name.datatype == REJECTED:
+            return problems + _rejected_problems(one, entry)
+        if any(digest(content) != entry["Hash"] for content in _hashed(one, entry)):
+            problems.append(f"Hash {entry['Hash']} is not that of its bytes")
+        if len(one.raw) > entry["Size"]:
+            problems.append(f"raw has {len(one.raw)} bytes, the file had {entry['Size']}")
+        return problems
+
+    def _note_all(self, rows: list[Row | None]) -> None:
+        for one in rows:
+            if one:
+                self._note(one, {})
+
+    def _note(self, one: Row, entry: dict[str, Any]) -> None:
+        """Remember the file of a row."""
+        datatype = self._name.datatype
+        filename = str(one.archiver["Filename"])
+        if one.go:  # the path is absolute; its last four parts are the day and the name
+            filename = "/".join(filename.split("/")[-4:])
+        rejected = datatype == REJECTED
+        if rejected:
+            try:
+                datatype = str(members(one.raw).get("Datatype", ""))
+            except RowError:
+                datatype = ""
+        found = "" if one.go else str(entry.get("Hash", ""))
+        self._found.files.append((datatype, filename, digest(one.raw), found, rejected))
+
+
+def _column_problems(name: BundleName, one: Row, url: str) -> list[tuple[bool, str]]:
+    """Return what is wrong with the standard columns; and of each, whether it is about the day."""
+    date, filename = one.date, str(one.archiver["Filename"])
+    archive_url = one.archiver["ArchiveURL"]
+    wrong = [(archive_url != url, False, f"ArchiveURL {archive_url!r} is not this bundle")]
+    if one.go:  # its folder is the day of upload, its Filename an absolute path
+        other = f"/{str(date).replace('-', '/')}/" not in filename
+        detail = f"Filename {filename!r} lies in another day than date {date!r}"
+        wrong.append((other, True, detail))
+    else:
+        # A rejected file may lie in a directory that is no day.
+        day = "" if name.datatype == REJECTED else f"{name.day.path}/"
+        wrong += [
+            (date != name.day.iso, True, f"date {date!r} is not the bundle's day"),
+            (not filename.startswith(day), True, f"Filename {filename!r} lies in another day"),
+        ]
+    return [(of_day, detail) for is_so, of_day, detail in wrong if is_so]
+
+
+def _hashed(one: Row, entry: dict[str, Any]) -> list[bytes]:
+    """Return the bytes that an index row's Hash is of, each of which must have it.
+
+    An index row without `Start` has the hash of the file's bytes.  `raw` lacks the file's line
+    breaks and byte order mark, so that hash is known only of a file that had none of them, or just
+    one line feed at its end.
+    """
+    if "Start" in entry:
+        return [one.raw]
+    return [part for part in (one.raw, one.raw + b"\n") if len(part) == entry["Size"]]
+
+
+def _rejected_problems(one: Row, entry: dict[str, Any]) -> list[str]:
+    """Return what is wrong with the hash of a rejected file, if all its bytes are in the row."""
+    if not entry["Hash"]:
+        return []
+    try:
+        content = b64decode(str(members(one.raw).get("Content", "")), validate=True)
+    except (RowError, ValueError) as exc:
+        return [f"Content is not base64: {exc}"]
+    return [] if digest(content) == entry["Hash"] else [f"Hash {entry['Hash']} is not Content's"]
+
+
+def go_problems(one: Row, entry: dict[str, Any]) -> list[str]:
+    """Return where a row of the Go agent and its index line differ."""
+    expected = {"Filename": one.archiver["Filename"], "Size": len(one.line.rstrip(b"\n"))}
+    return [
+        f"index has {key} {entry[key]!r}, expected {value!r}"
+        for key, value in expected.items()
+        if entry[key] != value
+    ]
+
+
+class _Blocks:
+    """Reads single blocks of one object; keeps the last block, as its rows follow one another."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._where = (-1, -1)
+        self._plain = b""
+
+    def problem(self, one: Row, entry: dict[str, Any]) -> str:
+        """Return why a row cannot be read through its block; an empty text if it can."""
+        where = offset, length = entry["Offset"], entry["Length"]
+        if where != self._where:
+            packed = self._data[max(offset, 0) : max(offset + length, 0)]
+            try:
+                self._plain = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed)
+            except zlib.error as exc:
+                return f"block {offset}+{length} does not inflate alone: {exc}"
+            self._where = where
+        if one.line not in self._plain:
+            return f"block {offset}+{length} does not hold the row"
+        return ""
+
+
+def digest(content: bytes) -> str:
+    """Return the Hash of bytes: BLAKE2b of 16 bytes, in hexadecimal."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()

@@ -1,0 +1,268 @@
+"""Mend what an audit found, where it can be mended without losing anything.
+
+**Invariant:** store first, remove after, at the versions that were looked at (`keeping`); what is
+removed was copied to `quarantine/` before.  Each mend looks at the objects anew, so that to repeat
+it, after a crash or beside another keeper, ends with the same objects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from jostler.archive.audit.audit import checked
+from jostler.archive.audit.problem import Kind, Problem
+from jostler.archive.audit.remake import CannotError, index_of, known_files
+from jostler.archive.audit.salvage import DoubtfulError, later, rewritten, salvage
+from jostler.archive.audit.scope import Bundle
+from jostler.archive.keeping import Looked, Made, store_then_remove
+from jostler.archive.lines import RowError, lines_of
+from jostler.archive.pairs import other_half
+from jostler.errors import ConflictError, JostlerError, MissingError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from datetime import datetime
+
+    from jostler.archive.audit.audit import DayFound
+    from jostler.format.names import BundleName
+    from jostler.bundle.index_fields import IndexFields
+    from jostler.storage import ObjectInfo, Storage
+
+QUARANTINE = "quarantine/"
+NAMES_TRIED = 100
+SETTLED = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """The end of one problem.
+
+    Attributes:
+        problem: the problem.
+        done: what was done; empty if it is left.
+        why: why it is left, if mending was tried; else empty.
+    """
+
+    problem: Problem
+    done: str = ""
+    why: str = ""
+
+
+class CannotMendError(Exception):
+    """A problem is left; the message says why."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Mender:
+    """Mends the days of one bucket.
+
+    Attributes:
+        storage: the bucket.
+        staging: the bucket of staging.
+        prefix: the prefix of staging, empty or with a slash at its end.
+        now: the current time.
+        orphans: whether an index without data is removed.
+        settled: an object younger than this is left to the agent that may still be storing the
+            other half.
+        fields: by datatype, what fills Start, End and WorkID of an index that is made again.
+        mark: marks a day as due for the loader; None if there is no project.
+    """
+
+    storage: Storage
+    staging: Storage
+    prefix: str
+    now: datetime
+    orphans: bool
+    settled: timedelta
+    fields: Mapping[str, IndexFields]
+    mark: Callable[[DayFound, Problem], str] | None = None
+
+    def mend(self, day: DayFound) -> Iterator[Mended]:
+        """Mend the problems of a day; yield the end of each."""
+        by_object: dict[str, list[Problem]] = {}
+        for problem in day.problems:
+            by_object.setdefault(problem.object, []).append(problem)
+        for bundle in day.listed.bundles:
+            names = {str(bundle.name), str(bundle.index_name)}
+            mine = [p for name in sorted(names) for p in by_object.pop(name, [])]
+            yield from self._bundle(bundle, mine)
+        for index_name, info in day.listed.orphans:
+            mine = by_object.pop(str(index_name), [])
+            yield from self._ended(mine, lambda i=info, n=index_name: self._orphan(n, i))  # type: ignore[misc]
+        for left in by_object.values():
+            for problem in left:
+                yield self._other(day, problem)
+
+    def _other(self, day: DayFound, problem: Problem) -> Mended:
+        if problem.kind is Kind.DAY_DIFFERS and self.mark:
+            return next(
+                self._ended([problem], lambda: self.mark(day, problem) if self.mark else "")
+            )
+        return Mended(problem)
+
+    def _bundle(self, bundle: Bundle, problems: list[Problem]) -> Iterator[Mended]:
+        """Mend one bundle; problems of its rows stay as they are."""
+        kinds = {problem.kind for problem in problems}
+        for kind, mend in ((Kind.DAMAGED, self._salvage), (Kind.NO_INDEX, self._remake)):
+            if kind in kinds or (kind is Kind.NO_INDEX and Kind.DISAGREES in kinds):
+                both = {kind} | ({Kind.NO_INDEX, Kind.DISAGREES})
+                mine = [problem for problem in problems if problem.kind in both]
+                yield from (Mended(p) for p in problems if p.kind not in both)
+                yield from self._ended(mine, lambda mend=mend: mend(bundle))  # type: ignore[misc]
+                return
+        yield from map(Mended, problems)
+
+    def _ended(self, problems: Iterable[Problem], mend: Callable[[], str]) -> Iterator[Mended]:
+        """Mend, and say the end of the problems that this is for."""
+        mine = list(problems)
+        if not mine:
+            return
+        try:
+            done, why = mend(), ""
+        except (CannotMendError, CannotError, DoubtfulError, JostlerError) as exc:
+            done, why = "", str(exc)
+        for nth, problem in enumerate(mine):
+            yield Mended(problem, done=done and (done if not nth else "as above"), why=why)
+
+    # The mends
+
+    def _remake(self, bundle: Bundle) -> str:
+        """Make an index again, in the place of a wrong one or of none."""
+        added = self._time_of(bundle.data.name)
+        if bundle.index is None and self.now - added < self.settled:
+            raise CannotMendError(
+                f"younger than {self.settled}: its agent may be storing the index"
+            )
+        data = self._read(bundle.data)
+        old = self._read(bundle.index) if bundle.index else None
+        made = index_of(
+            bundle.name,
+            bundle.index_name,
+            self.storage.url,
+            data,
+            known=known_files(bundle.index_name, self.storage.url, old),
+            added=added,
+            fields=self.fields.get(bundle.name.datatype),
+        )
+        version = bundle.index.version if bundle.index else ""
+        made = Made(name=made.name, data=made.data, metadata=made.metadata, replaces=version)
+        try:
+            store_then_remove(self.storage, [made], [])
+        except ConflictError:
+            # The agent, or another keeper, was quicker; whether its index is good is looked at.
+            if not self._is_whole(bundle):
+                raise
+            return "another process has stored the index meanwhile"
+        if not self._is_whole(bundle):
+            raise CannotMendError("the index was made again, and does not fit yet")
+        return "the index was made again from the rows"
+
+    def _salvage(self, bundle: Bundle) -> str:
+        """Write what can be read as a new bundle, then move the damaged one to quarantine."""
+        name, url = bundle.name, self.storage.url
+        data = self._read(bundle.data)
+        index = self._read(bundle.index) if bundle.index else None
+        saved = salvage(name, url, data, index)
+        told = saved.told
+        made: list[Made] = []
+        if saved.rows:
+            metadata = self.storage.metadata(bundle.data.name, bundle.data.version)
+            new, made = self._new_bundle(
+                bundle,
+                saved_as=lambda later_name: rewritten(
+                    later_name,
+                    url,
+                    saved,
+                    old=name,
+                    index=index,
+                    added=self._time_of(bundle.data.name),
+                    schema=metadata.get("schema", ""),
+                    fields=self.fields.get(name.datatype),
+                ),
+            )
+            told += f"; they are in {new}"
+        store_then_remove(self.storage, made, [])
+        self._quarantine(bundle.data, data)
+        old = [Looked(bundle.data.name, bundle.data.version)]
+        if bundle.index and index is not None:
+            self._quarantine(bundle.index, index)
+            old.append(Looked(bundle.index.name, bundle.index.version))
+        store_then_remove(self.storage, [], old)
+        return f"{told}; the damaged object is in {self._quarantine_url(bundle.data.name)}"
+
+    def _new_bundle(
+        self, bundle: Bundle, saved_as: Callable[[BundleName], tuple[Made, Made]]
+    ) -> tuple[BundleName, list[Made]]:
+        """Choose the name of a new bundle: the first that is free, or that has the same rows."""
+        for nth in range(1, NAMES_TRIED):
+            name = later(bundle.name, nth)
+            data, index = saved_as(name)
+            there = self._there(data.name)
+            if there is None:
+                return name, [data, index]
+            if _same_rows(there, data.data):  # an earlier run was interrupted behind this
+                if there != data.data:  # another version of a library compressed it
+                    raise CannotMendError(f"{name} has the rows already; audit it first")
+                return name, [data] if self._there(index.name) else [data, index]
+        raise CannotMendError("no name is free for a new bundle")
+
+    def _orphan(self, index_name: BundleName, info: ObjectInfo) -> str:
+        """Remove an index without data: the rest of an interrupted mend, or if that is asked."""
+        is_rest = any(
+            self._is_there(self.staging, f"{self.prefix}{QUARANTINE}{name}")
+            for name in other_half(index_name)
+        )
+        if not (is_rest or self.orphans):
+            raise CannotMendError("-fix=orphans removes it")
+        self._quarantine(info, self._read(info))
+        store_then_remove(self.storage, [], [Looked(info.name, info.version)])
+        return f"the index was moved to {self._quarantine_url(info.name)}"
+
+    # The parts
+
+    def _read(self, info: ObjectInfo) -> bytes:
+        return self.storage.read(info.name, info.version).data
+
+    def _there(self, name: str) -> bytes | None:
+        try:
+            return self.storage.read(name).data
+        except MissingError:
+            return None
+
+    def _is_there(self, storage: Storage, name: str) -> bool:
+        try:
+            storage.metadata(name)
+        except MissingError:
+            return False
+        return True
+
+    def _time_of(self, name: str) -> datetime:
+        for found, when in self.storage.written(name):
+            if found == name:
+                return when
+        raise MissingError(f"there is no object {name}")
+
+    def _is_whole(self, bundle: Bundle) -> bool:
+        """Say whether a bundle and the index that is there now agree."""
+        wanted = str(bundle.index_name)
+        index = next((one for one in self.storage.list(wanted) if one.name == wanted), None)
+        found = checked(self.storage, Bundle(bundle.name, bundle.data, index))
+        wrong = {Kind.NO_INDEX, Kind.DISAGREES, Kind.DAMAGED}
+        return found is not None and not any(one.kind in wrong for one in found.problems)
+
+    def _quarantine(self, info: ObjectInfo, data: bytes) -> None:
+        name = f"{self.prefix}{QUARANTINE}{info.name}"
+        metadata = {"quarantined-from": f"{self.storage.url}/{info.name}"}
+        store_then_remove(self.staging, [Made(name=name, data=data, metadata=metadata)], [])
+
+    def _quarantine_url(self, name: str) -> str:
+        return f"{self.staging.url}/{self.prefix}{QUARANTINE}{name}"
+
+
+def _same_rows(data: bytes, other: bytes) -> bool:
+    try:
+        return lines_of(data) == lines_of(other)
+    except RowError:
+        return False

@@ -1,0 +1,239 @@
+"""Make the index of a bundle again from its rows.
+
+**Invariant:** the index of a bundle that jostler wrote gets the bytes of the lost one, but for what
+only the agent knew: TimeAdded becomes the time given here; a Size counts the row's `raw`, without
+line breaks that the file may have had; Start, End and WorkID are null unless a field of
+`-index-field` fills them.  What an old index knew of a row is kept if it has the row's Hash.
+
+Pure: takes bytes, returns bytes.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import orjson
+
+from jostler.archive import index_rows
+from jostler.archive.audit.explain import digest
+from jostler.archive.audit.stream import blocks_of
+from jostler.archive.keeping import Made
+from jostler.archive.lines import Row, RowError, lines_of, members, row
+from jostler.format.blocks import BLOCK_BYTES, BlockWriter, read_block
+from jostler.format.compression import FAST, LEVELS, SMALL, Compression, Method
+from jostler.format.index_row import Facts, index_raw, last_members, place, shared
+from jostler.format.names import REJECTED, BundleName
+from jostler.format.row import Archiver, instant, row_head
+from jostler.format.row import row as data_row
+from jostler.storage import upload_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from jostler.archive.files import File
+    from jostler.format.blocks import Block
+    from jostler.bundle.index_fields import IndexFields
+
+    Known = Mapping[str, File]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_BLOCK_MOST = 1024 * 1024
+
+
+class CannotError(Exception):
+    """The index cannot be made; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What an index row says of a file, beside its place."""
+
+    filename: str
+    size: int
+    added_us: int
+    hash: str
+    facts: Facts
+
+
+def known_files(index_name: BundleName, bucket: str, index: bytes | None) -> Known:
+    """Return the files of an old index by Filename, as far as it can be read.
+
+    Args:
+        index_name: of the index object.
+        bucket: URL of the bucket.
+        index: its bytes; None if there is none.
+    """
+    if index is None:
+        return {}
+    try:
+        files, _ = index_rows.parse(index, index_name, bucket)
+    except (ValueError, EOFError):
+        return {}
+    return {file.filename: file for file in files}
+
+
+def index_of(
+    name: BundleName,
+    index_name: BundleName,
+    bucket: str,
+    data: bytes,
+    *,
+    known: Known,
+    added: datetime,
+    fields: IndexFields | None = None,
+) -> Made:
+    """Return the index object of a bundle.
+
+    Args:
+        name: of the data object.
+        index_name: of the index object.
+        bucket: URL of the bucket.
+        data: bytes of the data object.
+        known: what an old index knew.
+        added: the TimeAdded of the rows that it did not know.
+        fields: fill Start, End and WorkID.
+
+    Raises:
+        CannotError: the data is no whole stream, or a line is no row.
+    """
+    try:
+        lines = lines_of(data)
+        rows = [row(line) for line in lines]
+    except RowError as exc:
+        raise CannotError(f"the index cannot be made: {exc}") from exc
+    if not rows:
+        raise CannotError("the index cannot be made: there are no rows")
+    blocks = blocks_of(data, lines)
+    if rows[0].go:
+        return _go_index(index_name, rows, known, added, data)
+    entries = [_entry(name, one, known, added, fields) for one in rows]
+    writer = BlockWriter(compression_of(data, blocks))
+    told = shared(name.datatype, name.node, f"{bucket}/{name}")
+    heads: dict[tuple[str, str], bytes] = {}
+    for line, (one, entry, lies) in enumerate(
+        zip(rows, entries, _places(blocks, len(rows)), strict=True), 1
+    ):
+        by = str(one.archiver["Version"]), str(one.archiver["GitCommit"])
+        if by not in heads:
+            archiver = Archiver(version=by[0], commit=by[1])
+            heads[by] = row_head(archiver, name.day, f"{bucket}/{index_name}")
+        filename = orjson.dumps(entry.filename)
+        raw = index_raw(
+            filename,
+            size=entry.size,
+            added=instant(entry.added_us),
+            shared=told,
+            line=line,
+            digest=entry.hash,
+            place=lies,
+            last=last_members(entry.facts),
+        )
+        writer.add(data_row(heads[by], filename, raw))
+    times = [entry.added_us for entry in entries]
+    metadata = facts_of(rows, times) | {"data-upload-id": upload_id(data)}
+    return Made(name=str(index_name), data=writer.finish(), metadata=metadata)
+
+
+def facts_of(rows: Sequence[Row], added_us: Sequence[int]) -> dict[str, str]:
+    """Return the metadata that data and index object have in common."""
+    return {
+        "rows": str(len(rows)),
+        "first-time-added": instant(min(added_us)),
+        "last-time-added": instant(max(added_us)),
+        "version": str(rows[0].archiver["Version"]),
+    }
+
+
+def micros(when: datetime) -> int:
+    """Return microseconds since 1970."""
+    return (when - _EPOCH) // _MICROSECOND
+
+
+def _places(blocks: Sequence[Block], rows: int) -> Iterable[bytes]:
+    firsts = [*(block.line for block in blocks), rows + 1]
+    for block, (first, after) in zip(blocks, pairwise(firsts), strict=True):
+        yield from [place(block)] * (after - first)
+
+
+def _entry(
+    name: BundleName, one: Row, known: Known, added: datetime, fields: IndexFields | None
+) -> _Entry:
+    filename = str(one.archiver["Filename"])
+    if name.datatype == REJECTED:
+        return _rejected(filename, one, added)
+    found = digest(one.raw)
+    before = known.get(filename)
+    facts = Facts(None, None, None)
+    if fields:
+        told = fields.facts(filename, one.raw, 0)
+        start = told.start_us if "Start" in fields.columns else None
+        facts = Facts(start, told.end_us, told.work_id)
+    if before is None or (before.hash_of_raw and before.hash != found):
+        return _Entry(filename, len(one.raw), micros(added), found, facts)
+    if before.start or before.end or before.work_id:
+        start, end = (None if t is None else micros(t) for t in (before.start, before.end))
+        facts = Facts(start, end, before.work_id)
+    size = max(before.size, len(one.raw))
+    return _Entry(filename, size, micros(before.added), found, facts)
+
+
+def _rejected(filename: str, one: Row, added: datetime) -> _Entry:
+    """Return the entry of a rejected file: its row says itself when it was read."""
+    try:
+        told = members(one.raw)
+        content = b64decode(str(told.get("Content", "")), validate=True)
+        when = datetime.fromisoformat(str(told.get("TimeAdded"))).astimezone(UTC)
+    except (RowError, ValueError):
+        told, content, when = {}, b"", added
+    size = told.get("Size")
+    size = size if isinstance(size, int) else len(content)
+    is_whole = bool(content) and len(content) == size
+    found = digest(content) if is_whole else ""
+    return _Entry(filename, size, micros(when), found, Facts(None, None, None))
+
+
+def _go_index(
+    index_name: BundleName, rows: Sequence[Row], known: Known, added: datetime, data: bytes
+) -> Made:
+    """Return an index as the Go agent writes it: bare lines, the last one without line feed."""
+    lines = []
+    for one in rows:
+        filename = str(one.archiver["Filename"])
+        before = known.get(filename)
+        when = before.added if before else added
+        columns = {
+            "Filename": filename,
+            "Size": len(one.line.rstrip(b"\n")),
+            "TimeAdded": when.strftime("%Y/%m/%dT%H%M%S.%fZ"),
+        }
+        lines.append(orjson.dumps(columns))
+    writer = BlockWriter(SMALL)
+    for line in lines[:-1]:
+        writer.add(line + b"\n")
+    writer.add(lines[-1])
+    metadata = {"rows": str(len(rows)), "data-upload-id": upload_id(data)}
+    return Made(name=str(index_name), data=writer.finish(), metadata=metadata)
+
+
+def compression_of(data: bytes, blocks: Sequence[Block]) -> Compression:
+    """Return how the blocks of a bundle were compressed, by trying; `SMALL` if that is not known.
+
+    Data and index of a bundle are compressed alike.
+    """
+    if not blocks or blocks[0].length > _BLOCK_MOST:
+        return SMALL
+    packed = data[blocks[0].offset : blocks[0].offset + blocks[0].length]
+    try:
+        plain = read_block(packed)
+    except ValueError:
+        return SMALL
+    levels = (Compression(Method.ZLIB_NG, level) for level in LEVELS[Method.ZLIB_NG])
+    for one in (FAST, SMALL, *levels):
+        if one.deflate(plain, BLOCK_BYTES) == packed:
+            return one
+    return SMALL

@@ -1,0 +1,238 @@
+"""Read what can still be read of a damaged bundle, and make a new bundle of it.
+
+**Invariant:** where an index tells a row's Hash, a row is taken only if it has it.  Where no hash
+is known, none is taken from a damaged block, and none at all if it is not known which block that
+is: a wrong row must not become a good one.  A row that is taken keeps each byte but its ArchiveURL,
+which becomes the new object's.
+
+Pure: takes bytes, returns bytes.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import orjson
+
+from jostler.archive.audit.explain import digest
+from jostler.archive.audit.remake import facts_of, index_of, known_files, micros
+from jostler.archive.audit.stream import part, readable
+from jostler.archive.keeping import Made
+from jostler.archive.lines import Row, RowError, members, row
+from jostler.format.blocks import BlockWriter
+from jostler.format.compression import SMALL
+from jostler.format.names import REJECTED, BundleName, Kind
+from jostler.words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from jostler.archive.files import File
+    from jostler.bundle.index_fields import IndexFields
+
+_SHOWN = 20
+
+
+class DoubtfulError(Exception):
+    """What can be read may be wrong; the message says why."""
+
+
+@dataclass(slots=True)
+class Salvaged:
+    """What a damaged bundle still has.
+
+    Attributes:
+        rows: the rows, in order.
+        lost: the lines that are lost, as far as an index tells them.
+        lost_files: their Filenames.
+        verified: whether each row was held against a hash.
+        known: whether an index told how many rows there were.
+        doubtful: bytes of rows that no hash verifies and that lie in a damaged block.
+    """
+
+    rows: list[Row] = field(default_factory=list)
+    lost: list[int] = field(default_factory=list)
+    lost_files: list[str] = field(default_factory=list)
+    verified: bool = False
+    known: bool = False
+    doubtful: int = 0
+
+    @property
+    def told(self) -> str:
+        """What was saved and what is lost, in one sentence."""
+        saved = f"{counted(len(self.rows), 'row')} saved"
+        if not self.verified:
+            saved += " without a hash to verify them by"
+        if self.doubtful:
+            saved += f", {self.doubtful} bytes of a damaged block are left out"
+        if not self.known:
+            return f"{saved}; without its index it is not known which lines are lost"
+        if not self.lost:
+            return f"{saved}, none is lost"
+        names = ", ".join(self.lost_files[:_SHOWN])
+        more = f" and {len(self.lost) - _SHOWN} more" if len(self.lost) > _SHOWN else ""
+        return f"{saved}; lost: {_ranges(self.lost)} ({names}{more})"
+
+
+def salvage(name: BundleName, bucket: str, data: bytes, index: bytes | None) -> Salvaged:
+    """Return what can be read of a damaged bundle.
+
+    Args:
+        name: of the data object.
+        bucket: URL of the bucket.
+        data: its bytes.
+        index: bytes of the index object; None if there is none.
+
+    Raises:
+        DoubtfulError: a row with wrong bytes could not be told from a good one.
+    """
+    index_name = replace(name, kind=Kind.INDEX)
+    files = sorted(known_files(index_name, bucket, index).values(), key=lambda file: file.line)
+    if not files or any(file.offset is None or file.length is None for file in files):
+        return _unverified(data, files)
+    found = Salvaged(known=True, verified=True)
+    for (offset, length), same in groupby(files, key=lambda file: (file.offset, file.length)):
+        assert offset is not None
+        assert length is not None
+        lines = part(data[offset : offset + length]).split(b"\n")[:-1]
+        for number, file in enumerate(same):
+            one = _row(lines[number] + b"\n") if number < len(lines) else None
+            is_it = one is not None and one.archiver["Filename"] == file.filename
+            _take(found, file, one if one and is_it and _has_hash(one, file) else None)
+    return found
+
+
+def _has_hash(one: Row, file: File) -> bool:
+    """Say whether a row is the one that its index row has the Hash of."""
+    if file.origin.datatype == REJECTED:
+        return not file.hash or digest(_content(one)) == file.hash
+    if file.hash_of_raw:
+        return digest(one.raw) == file.hash
+    # An earlier form: of the file's bytes, of which the line break at the end may be missing.
+    return file.hash in {digest(one.raw), digest(one.raw + b"\n")}
+
+
+def _content(one: Row) -> bytes:
+    try:
+        return b64decode(str(members(one.raw).get("Content", "")), validate=True)
+    except (RowError, ValueError):
+        return b""
+
+
+def _take(found: Salvaged, file: File, one: Row | None) -> None:
+    if one is None:
+        found.lost.append(file.line)
+        found.lost_files.append(file.filename)
+    else:
+        found.rows.append(one)
+
+
+def _unverified(data: bytes, files: Sequence[File]) -> Salvaged:
+    """Return rows that no hash verifies: without index, or with one of the Go agent.
+
+    Raises:
+        DoubtfulError: a row with wrong bytes could not be told from a good one.
+    """
+    there = readable(data)
+    rows = []
+    for plain in there.parts:
+        *lines, rest = plain.split(b"\n")
+        rows += [one for line in lines if (one := _row(line + b"\n"))]
+        rows += [one for one in [_row(rest)] if one]
+    if rows and not there.is_sure:
+        raise DoubtfulError("its check sum is wrong, and no index says which rows are good")
+    if there.doubtful and not rows:
+        raise DoubtfulError("it is damaged, and no index says which rows are good")
+    found = Salvaged(known=bool(files), doubtful=there.doubtful)
+    if not files:
+        found.rows = rows
+        return found
+    named = {str(one.archiver["Filename"]): one for one in rows}
+    for file in files:
+        one = named.get(file.filename)
+        is_whole = one is not None and len(one.line.rstrip(b"\n")) == file.size
+        _take(found, file, one if is_whole else None)
+    return found
+
+
+def _row(line: bytes) -> Row | None:
+    if not line:
+        return None
+    try:
+        one = row(line)
+    except RowError:
+        return None
+    # Only the Go agent leaves out the last line feed.
+    return one if one.go or line.endswith(b"\n") else None
+
+
+def _ranges(lines: Sequence[int]) -> str:
+    """Write line numbers as `lines 3, 7 to 9`."""
+    parts = []
+    for _, run in groupby(enumerate(lines), key=lambda pair: pair[1] - pair[0]):
+        numbers = [number for _, number in run]
+        last = f" to {numbers[-1]}" if len(numbers) > 1 else ""
+        parts.append(f"{numbers[0]}{last}")
+    return f"line{'s' if len(lines) > 1 else ''} {', '.join(parts)}"
+
+
+def later(name: BundleName, nth: int) -> BundleName:
+    """Return the n-th name that a new bundle may have: microseconds after the damaged one's."""
+    return replace(name, created=name.created + timedelta(microseconds=nth))
+
+
+def rewritten(
+    name: BundleName,
+    bucket: str,
+    saved: Salvaged,
+    *,
+    old: BundleName,
+    index: bytes | None,
+    added: datetime,
+    schema: str,
+    fields: IndexFields | None = None,
+) -> tuple[Made, Made]:
+    """Return data object and index object of a new bundle.
+
+    Args:
+        name: of the new data object.
+        bucket: URL of the bucket.
+        saved: its rows, at least one.
+        old: the damaged data object.
+        index: bytes of its index object; None if there is none.
+        added: TimeAdded of the rows that the index does not tell.
+        schema: digest of the schema that judged the damaged bundle; empty if none.
+        fields: fill Start, End and WorkID where the index does not.
+    """
+    url = orjson.dumps(f"{bucket}/{name}")
+    writer = BlockWriter(SMALL)
+    for nth, one in enumerate(saved.rows, 1):
+        line = one.line.replace(orjson.dumps(one.archiver["ArchiveURL"]), url, 1)
+        if one.go:
+            line = line.rstrip(b"\n") + (b"\n" if nth < len(saved.rows) else b"")
+        writer.add(line)
+    data = writer.finish()
+    known = known_files(replace(old, kind=Kind.INDEX), bucket, index)
+    its_index = index_of(
+        name,
+        replace(name, kind=Kind.INDEX),
+        bucket,
+        data,
+        known=known,
+        added=added,
+        fields=fields,
+    )
+    times = [known[f].added for f in _names(saved) if f in known] or [added]
+    metadata = facts_of(saved.rows, [micros(when) for when in times]) | {"salvaged-from": str(old)}
+    if schema and saved.verified:
+        metadata["schema"] = schema
+    return Made(name=str(name), data=data, metadata=metadata), its_index
+
+
+def _names(saved: Salvaged) -> list[str]:
+    return [str(one.archiver["Filename"]) for one in saved.rows]

@@ -1,0 +1,251 @@
+"""Which days, datatypes and nodes to look at, and what the bucket lists of them, day by day.
+
+**Invariant:** only names are listed, no object is read.  At most one day of each place is in
+memory.  A half that came while the listing ran is looked for again before it is called missing.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from jostler.archive.pairs import other_half
+from jostler.format.names import (
+    INDEX,
+    OWN_FOLDERS,
+    BundleName,
+    Day,
+    Kind,
+    Place,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from jostler.storage import ObjectInfo, Storage
+
+_DAY_FOLDERS = 3
+_CHECKS = ".check"
+"""The folder of trial objects, which an agent without the right to delete leaves behind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What to look at.
+
+    Attributes:
+        datatypes: only these; all if empty.
+        nodes: only these; all if empty.
+        first: the first day; None for no bound.
+        last: the last day; None for no bound.
+    """
+
+    datatypes: frozenset[str] = frozenset()
+    nodes: frozenset[str] = frozenset()
+    first: date | None = None
+    last: date | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is about all objects of a place."""
+        return not (self.datatypes or self.nodes or self.first or self.last)
+
+    def has(self, day: date) -> bool:
+        """Return whether a day is looked at."""
+        return (self.first or day) <= day <= (self.last or day)
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A bundle as it is listed.
+
+    Attributes:
+        name: of the data object.
+        data: the data object.
+        index: the index object; None if there is none.
+    """
+
+    name: BundleName
+    data: ObjectInfo
+    index: ObjectInfo | None
+
+    @property
+    def index_name(self) -> BundleName:
+        """The name of its index, whether it is there or not."""
+        return replace(self.name, kind=Kind.INDEX)
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of both objects."""
+        return self.data.size_bytes + (self.index.size_bytes if self.index else 0)
+
+
+@dataclass(slots=True, kw_only=True)
+class ListedDay:
+    """What a bucket has of one day of one datatype.
+
+    Attributes:
+        place: the experiment's place.
+        datatype: the datatype; `index1` for what lies in the indexes' folder and has no bundle.
+        day: the day.
+        bundles: the bundles, the earliest first.
+        orphans: index objects without a data object.
+        others: names of objects that are no bundles, each with the reason.
+    """
+
+    place: Place
+    datatype: str
+    day: date
+    bundles: list[Bundle] = field(default_factory=list)
+    orphans: list[tuple[BundleName, ObjectInfo]] = field(default_factory=list)
+    others: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def folder(self) -> str:
+        """The folder of its data objects."""
+        return f"{self.place.root}/{self.datatype}/{Day(self.day).path}/"
+
+
+def places_of(
+    storage: Storage, data_dirs: Iterable[str], experiments: Iterable[str] = ()
+) -> list[Place]:
+    """Return the places of experiments that a bucket has.
+
+    Args:
+        storage: the bucket.
+        data_dirs: such as `autoload/v1`.
+        experiments: only these; all if empty.
+
+    Raises:
+        TransientError: a request to the bucket fails.
+    """
+    found = []
+    wanted = set(experiments)
+    for data_dir in data_dirs:
+        organizations = [""]
+        if data_dir.endswith("v2"):
+            organizations = _folders(storage, f"{data_dir}/")
+        for organization in organizations:
+            root = "/".join(part for part in (data_dir, organization) if part)
+            for experiment in _folders(storage, f"{root}/"):
+                if not wanted or experiment in wanted:
+                    try:
+                        place = Place(
+                            data_dir=data_dir, organization=organization, experiment=experiment
+                        )
+                    except ValueError:
+                        continue  # a folder that no agent makes: told with the other objects
+                    found.append(place)
+    return found
+
+
+def _folders(storage: Storage, prefix: str) -> list[str]:
+    return [name for name in storage.folders(prefix) if name not in OWN_FOLDERS]
+
+
+def days(storage: Storage, place: Place, scope: Scope) -> Iterator[ListedDay]:
+    """Yield the days of a place that hold anything, in order of days, then of datatypes.
+
+    Raises:
+        TransientError: a request to the bucket fails.
+    """
+    streams = [
+        _by_day(storage, f"{place.root}/{folder}/", scope)
+        for folder in storage.folders(f"{place.root}/")
+        if folder != _CHECKS
+        and (not scope.datatypes or folder in scope.datatypes or folder == INDEX)
+    ]
+    merged = heapq.merge(*streams, key=lambda one: one[0])
+    for day, folders in groupby(merged, key=lambda one: one[0]):
+        listed = [info for _, objects in folders for info in objects]
+        yield from _paired(storage, place, day, listed, scope)
+
+
+def _by_day(storage: Storage, folder: str, scope: Scope) -> Iterator[tuple[date, list[ObjectInfo]]]:
+    start = f"{folder}{Day(scope.first).path}/" if scope.first else ""
+    end = f"{folder}{Day(scope.last + timedelta(days=1)).path}/" if scope.last else ""
+
+    def day_of(info: ObjectInfo) -> date:
+        path = info.name.removeprefix(folder).split("/")[:_DAY_FOLDERS]
+        try:
+            return Day.parse("/".join(path)).date
+        except ValueError:
+            return date.min  # lies beside the days
+
+    # A name beside the days may stand among them; it makes a group of its own.
+    groups = groupby(storage.list(folder, start, end), key=day_of)
+    held: list[ObjectInfo] = []
+    for day, objects in groups:
+        if day == date.min:
+            held += objects
+        else:
+            yield day, list(objects)
+    if held and not (scope.first or scope.last):
+        yield date.max, held
+
+
+def _paired(
+    storage: Storage, place: Place, day: date, listed: list[ObjectInfo], scope: Scope
+) -> Iterator[ListedDay]:
+    """Yield the datatypes of one day."""
+    found: dict[str, ListedDay] = {}
+
+    def of(datatype: str) -> ListedDay:
+        if datatype not in found:
+            found[datatype] = ListedDay(place=place, datatype=datatype, day=day)
+        return found[datatype]
+
+    data, index, others = _sorted_out(listed)
+    for object_name, why in others:
+        folder = object_name.removeprefix(f"{place.root}/").partition("/")[0]
+        if not scope.nodes and (folder != INDEX or not scope.datatypes):
+            of(folder).others.append((object_name, why))
+    for pair, (name, info) in sorted(data.items(), key=lambda item: item[1][0].created):
+        _, its = index.pop(pair, (None, None))
+        if not scope.nodes or name.node in scope.nodes:
+            of(name.datatype).bundles.append(Bundle(name, info, its or _came(storage, name)))
+    for name, info in index.values():
+        if lacking := _lacking(storage, name, scope):
+            of(lacking.datatype).orphans.append((name, info))
+    for datatype in sorted(found):
+        yield found[datatype]
+
+
+_Halves = dict[str, tuple[BundleName, "ObjectInfo"]]
+
+
+def _sorted_out(listed: list[ObjectInfo]) -> tuple[_Halves, _Halves, list[tuple[str, str]]]:
+    """Return data objects and index objects by pair, and what is neither, with the reason."""
+    data: _Halves = {}
+    index: _Halves = {}
+    others = []
+    for info in listed:
+        try:
+            name = BundleName.parse(info.name)
+        except ValueError as exc:
+            others.append((info.name, str(exc)))
+            continue
+        (index if name.kind is Kind.INDEX else data)[name.pair] = name, info
+    return data, index, others
+
+
+def _came(storage: Storage, name: BundleName) -> ObjectInfo | None:
+    """Look once more for the index of a bundle: an agent may have stored it meanwhile."""
+    wanted = str(replace(name, kind=Kind.INDEX))
+    return next((info for info in storage.list(wanted) if info.name == wanted), None)
+
+
+def _lacking(storage: Storage, index_name: BundleName, scope: Scope) -> BundleName | None:
+    """Return the data object that an index lacks; None if it is there, or not in the scope."""
+    names = other_half(index_name)
+    if scope.datatypes:
+        names = [name for name in names if name.datatype in scope.datatypes]
+    if scope.nodes:
+        names = [name for name in names if name.node in scope.nodes]
+    for name in names:
+        if any(info.name == str(name) for info in storage.list(str(name))):
+            return None
+    return names[0] if names else None

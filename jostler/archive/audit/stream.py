@@ -1,0 +1,203 @@
+"""Take the gzip stream of a bundle apart: its blocks, its lines, and what a damaged one still has.
+
+**Invariant:** `by_blocks` returns rows only if the bytes are one gzip stream whose check sum and
+length are right, made of exactly the given blocks.
+
+Written from docs/format.md, "Bundles"; pure: takes bytes, returns bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from isal import isal_zlib
+
+from jostler.format.blocks import BLOCK_BYTES, Block
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+HEADER_BYTES = 10
+END_BYTES = 10
+"""The empty last block of the deflate stream, check sum and length."""
+_END = b"\x03\x00"
+_FLUSHED = b"\x00\x00\xff\xff"
+_BEHIND_BYTES = 12
+"""Bits that may stand between the last compressed byte of a block and its flush, and the flush."""
+PIECE_BYTES = 512
+
+
+def by_blocks(data: bytes, places: Sequence[tuple[int, int]]) -> list[bytes] | None:
+    """Inflate a stream block by block; None if it is not made of these blocks.
+
+    Args:
+        data: the whole object.
+        places: offset and length of each block, in order.
+    """
+    at = HEADER_BYTES
+    crc = size = 0
+    found = []
+    view = memoryview(data)
+    for offset, length in places:
+        if offset != at:
+            return None
+        at += length
+        try:
+            plain = isal_zlib.decompressobj(-zlib.MAX_WBITS).decompress(view[offset:at])
+        except isal_zlib.error:  # type: ignore[misc]
+            return None
+        crc = isal_zlib.crc32(plain, crc)
+        size += len(plain)
+        found.append(plain)
+    end = _END + struct.pack("<LL", crc, size & 0xFFFFFFFF)
+    begins = data[:3] == b"\x1f\x8b\x08" and data[3:4] == b"\x00"  # no name, no extra field
+    return found if begins and data[at:] == end else None
+
+
+def blocks_of(data: bytes, lines: Sequence[bytes]) -> list[Block]:
+    """Find the blocks of a whole stream; if it has none, all of it is one block.
+
+    A writer of jostler fills a block with whole rows up to 256 KiB, or with one longer row, so the
+    rows tell where a block ends; in the stream a block ends with a full flush.
+
+    Args:
+        data: the whole object, which inflates to the lines.
+        lines: its lines, with their line feeds.
+    """
+    found: list[Block] = []
+    at = HEADER_BYTES
+    for line, size in _filled(lines):
+        end = _end_of_block(data, at, size)
+        if not end:
+            break
+        found.append(Block(line, at, end - at))
+        at = end
+    else:
+        if data[at : at + len(_END)] == _END and len(data) - at == END_BYTES:
+            return found
+    # Another program's: the deflate stream behind the header inflates alone, too.
+    begin = _header_bytes(data)
+    return [Block(1, begin, len(data) - begin - 8)] if lines else []
+
+
+def _filled(lines: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Yield the first line and the bytes of each block, as a writer fills them."""
+    first, size = 1, 0
+    for number, line in enumerate(lines, 1):
+        if size and size + len(line) > BLOCK_BYTES:
+            yield first, size
+            first, size = number, 0
+        size += len(line)
+    if size:
+        yield first, size
+
+
+def _end_of_block(data: bytes, at: int, size: int) -> int:
+    """Return where the block ends that begins here and inflates to so many bytes; 0 if none."""
+    inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+    begin, got = at, 0
+    while got < size:
+        end = data.find(_FLUSHED, at) + len(_FLUSHED)
+        if end < len(_FLUSHED) or end <= begin:
+            return 0
+        try:
+            got += len(inflate.decompress(data[at:end]))
+        except zlib.error:
+            return 0
+        at = end
+    # The four bytes may occur by chance right before the flush, when all is inflated already.
+    real = data.find(_FLUSHED, at, at + _BEHIND_BYTES)
+    if got == size and real >= 0:
+        try:
+            alone = zlib.decompressobj(-zlib.MAX_WBITS).decompress(data[at : at + PIECE_BYTES])
+        except zlib.error:
+            alone = b""
+        if not alone:
+            at = real + len(_FLUSHED)
+    return at if got == size else 0
+
+
+def _header_bytes(data: bytes) -> int:
+    """Return the length of a gzip header: RFC 1952 §2.3."""
+    flags, at = data[3], HEADER_BYTES
+    if flags & 4:
+        at += 2 + int.from_bytes(data[at : at + 2], "little")
+    for flag in (8, 16):  # name, comment
+        if flags & flag:
+            at = data.index(b"\x00", at) + 1
+    return at + (2 if flags & 2 else 0)
+
+
+def part(packed: bytes) -> bytes:
+    """Inflate as much of one block as can be inflated, up to the first error."""
+    inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+    plain = bytearray()
+    with suppress(zlib.error):
+        for at in range(0, len(packed), PIECE_BYTES):
+            before = inflate.copy()
+            piece = packed[at : at + PIECE_BYTES]
+            try:
+                plain += inflate.decompress(piece)
+            except zlib.error:  # byte by byte, so that nothing before the error is lost
+                for nth in range(len(piece)):
+                    plain += before.decompress(piece[nth : nth + 1])
+    return bytes(plain)
+
+
+class Readable(NamedTuple):
+    """What can be inflated of a damaged stream.
+
+    Attributes:
+        parts: without the blocks in which an error was met, each a run of whole blocks, but for
+            the last one if the stream is cut.
+        doubtful: bytes inflated of blocks in which an error was met: any of them may be wrong.
+        is_sure: whether all wrong bytes are in those blocks; not if only the check sum is wrong.
+    """
+
+    parts: list[bytes]
+    doubtful: int
+    is_sure: bool
+
+
+def readable(data: bytes) -> Readable:
+    """Inflate what can be inflated: a block does not need those before it.
+
+    Behind an error it begins anew at the next flush, for there begins a block, or a part of a row
+    that is longer than one.
+    """
+    inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+    parts: list[bytes] = []
+    plain = bytearray()  # since the last error
+    block = 0  # where in it the block begins that is being inflated
+    doubtful, at, has_error = 0, HEADER_BYTES, False
+    while at < len(data) and not _ended(inflate):
+        flush = data.find(_FLUSHED, at)
+        piece = data[at : flush + len(_FLUSHED)] if flush >= 0 else data[at:]
+        at += len(piece)
+        try:
+            plain += inflate.decompress(piece)
+            is_broken = _ended(inflate) and flush >= 0  # a block that is the last one in the middle
+        except zlib.error:
+            is_broken = True
+        if is_broken:
+            has_error = True
+            doubtful += len(plain) - block
+            parts.append(bytes(plain[:block]))
+            plain.clear()
+            block = 0
+            inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+        elif flush >= 0 and plain.endswith(b"\n"):
+            block = len(plain)
+    parts.append(bytes(plain))
+    trailer = inflate.unused_data
+    is_sure = has_error or len(trailer) < 8  # noqa: PLR2004 - check sum and length; else it is cut
+    if not is_sure:
+        is_sure = trailer[:4] == struct.pack("<L", zlib.crc32(plain))
+    return Readable([one for one in parts if one], doubtful, is_sure)
+
+
+def _ended(inflate: zlib._Decompress) -> bool:
+    return inflate.eof

@@ -1,0 +1,187 @@
+"""The command `jostler delete`: delete the data of a datatype's days.
+
+**Invariant:** without -yes nothing is changed.  What is younger than -min-age is never touched.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from jostler.archive.delete import OldDay, delete_day, old_days
+from jostler.cli.archive_command import DONE, FAILED, Archive, Command
+from jostler.cli.audit import scope_of
+from jostler.cli.keeping import bucket_of, kept_places, tables_of
+from jostler.cli.keeping_flags import DELETE, PLACES, PROJECT
+from jostler.errors import JostlerError
+from jostler.words import counted, rfc3339, shown, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import date
+
+    from jostler.archive.audit.scope import Scope
+    from jostler.archive.audit.tables import AuditTables
+    from jostler.format.names import Place
+    from jostler.storage import Storage
+
+ABOUT = """usage: jostler delete -datatype D -start DAY -end DAY [flags]
+
+Shows what the archive has of the datatypes and days: objects, rows, bytes; with -yes deletes it,
+day by day, of each bundle the index first.  With -project the rows in BigQuery go too, the ledger
+says so, and the table audits says who deleted what.  Days younger than -min-age are left.
+Exit status: 0 done, or shown; 1 something was left, or there is nothing to delete; 2 wrong use.
+
+flags:"""
+
+
+WHY = "jostler delete removed its objects"
+
+
+def run(archive: Archive, _: list[str]) -> int:
+    """Delete, or show, what the flags name.
+
+    Raises:
+        ValueError: wrong use.
+        JostlerError: the bucket or BigQuery cannot be reached.
+    """
+    values = archive.values
+    scope = scope_of(values)
+    if not scope.datatypes:
+        raise ValueError("-datatype: required: what to delete")
+    if scope.first is None or scope.last is None:
+        raise ValueError("-start and -end: required: the days to delete")
+    if not values["experiment"]:
+        raise ValueError("-experiment: required: whose data to delete")
+    storage = bucket_of(archive)
+    work = Deletion(archive, storage, tables_of(archive))
+    return work.run(kept_places(archive, storage), scope)
+
+
+class Deletion:
+    """Deletes days, or shows them.
+
+    Args:
+        archive: its flags; shows progress.
+        storage: the bucket.
+        tables: the tables in BigQuery; None without -project.
+    """
+
+    def __init__(self, archive: Archive, storage: Storage, tables: AuditTables | None) -> None:
+        self._archive = archive
+        self._storage = storage
+        self._tables = tables
+        self._yes = bool(archive.values["yes"])
+        self._objects = self._rows = self._bytes = self._days = 0
+        self._left = 0
+
+    def run(self, places: Iterable[Place], scope: Scope) -> int:
+        """Delete the days of a scope; return the exit status."""
+        min_age = timedelta(seconds=self._archive.values["min-age"])
+        now = datetime.now(UTC)
+        places = list(places)
+        for place in places:
+            left: set[tuple[str, date]] = set()
+            for day in old_days(self._storage, [place], scope, min_age=min_age, now=now):
+                if not self._day(day):
+                    left.add((day.listed.datatype, day.listed.day))
+            self._partitions(place, scope, left, now - min_age)
+        return self._end()
+
+    def _day(self, day: OldDay) -> bool:
+        """Delete or show one day; say whether it is gone, or would be."""
+        listed = day.listed
+        told = f"{listed.folder}: {self._sum(len(day.objects), day.rows, day.size_bytes)}"
+        other = day.kept or self._shared(day)
+        if other:
+            self._left += 1
+            self._line(f"LEFT {told}: {other}")
+            return False
+        self._days += 1
+        self._objects += len(day.objects)
+        self._rows += day.rows or 0
+        self._bytes += day.size_bytes
+        if not self._yes:
+            self._line(f"WOULD DELETE {told}")
+            return True
+        self._record(day, "begun")
+        try:
+            delete_day(self._storage, day)
+        except JostlerError as exc:
+            self._left += 1
+            self._line(f"LEFT {told}: {exc}")
+            return False
+        if self._tables:
+            self._tables.forget_index(listed.place, listed.datatype, listed.day, WHY)
+        self._record(day, "done")
+        self._line(f"DELETED {told}")
+        return True
+
+    def _shared(self, day: OldDay) -> str:
+        """Return why a day's partition cannot go; empty if it can, or nobody asked for it."""
+        if not self._tables:
+            return ""
+        table = self._tables.table(day.listed.place, day.listed.datatype)
+        state = self._tables.state(table, day.listed.day)
+        others = (state.buckets if state else frozenset()) - {self._storage.url}
+        if not others:
+            return ""
+        return f"its partition has rows of {', '.join(sorted(others))} too; delete without -project"
+
+    def _partitions(
+        self, place: Place, scope: Scope, left: set[tuple[str, date]], newest: datetime
+    ) -> None:
+        """Delete the partitions of days that have no object any more, also of earlier runs."""
+        if not self._tables:
+            return
+        for datatype in sorted(scope.datatypes):
+            table = self._tables.table(place, datatype)
+            for day, rows in self._tables.days(table, scope.first, scope.last):
+                if (datatype, day) in left or day >= newest.date():
+                    continue
+                told = f"{table} {day}: {counted(rows, 'row')} in BigQuery"
+                if self._yes:
+                    self._tables.delete_day(table, day, WHY)
+                self._line(f"{'DELETED' if self._yes else 'WOULD DELETE'} {told}")
+
+    def _record(self, day: OldDay, status: str) -> None:
+        if not self._tables:
+            return
+        listed = day.listed
+        row: dict[str, Any] = {
+            "Time": rfc3339(datetime.now(UTC)),
+            "Command": "delete",
+            "Bucket": self._storage.url,
+            "Experiment": listed.place.experiment,
+            "Datatype": listed.datatype,
+            "date": listed.day.isoformat(),
+            "Object": listed.folder,
+            "Status": status,
+            "Objects": len(day.objects),
+            "Rows": day.rows,
+            "Bytes": day.size_bytes,
+        }
+        self._tables.write([row])
+
+    def _end(self) -> int:
+        told = self._sum(self._objects, self._rows, self._bytes)
+        verb = "deleted" if self._yes else "would be deleted; -yes deletes them"
+        self._line(
+            f"{counted(self._days, 'day')}: {told} {verb}; {counted(self._left, 'day')} left"
+        )
+        return FAILED if self._left else DONE
+
+    def _sum(self, objects: int, rows: int | None, size_bytes: int) -> str:
+        known = "an unknown number of rows" if rows is None else counted(rows, "row")
+        return f"{counted(objects, 'object')}, {known}, {size(size_bytes)}"
+
+    def _line(self, text: str) -> None:
+        self._archive.progress.clear()
+        sys.stdout.write(f"{shown(text)}\n")
+        sys.stdout.flush()
+
+
+main = Command(
+    name="delete", about=ABOUT, flags=(*PROJECT, *DELETE), most_words=0, run=run, where=PLACES
+).main

@@ -1,0 +1,175 @@
+"""`jostler delete` and `jostler retention`: what goes, what stays, and what a crash leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jostler.archive.audit.audit import audit
+from jostler.archive.audit.days import Limits
+from jostler.archive.audit.problem import Kind
+from jostler.archive.audit.scope import Scope
+from jostler.archive.delete import delete_day, old_days
+from jostler.archive.retention import lifecycle, parse
+from jostler.cli.main import main
+from jostler.errors import ConflictError
+from jostler.storage import open_storage
+from tests.support.bucket import url_of
+from tests.support.kept import PLACE, Dying, DyingError, KeptArchive, contents, index_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+OLD, OTHER = date(2026, 1, 2), date(2026, 1, 3)
+DAYS = Scope(datatypes=frozenset({"foo1"}), first=OLD, last=OLD)
+LIMITS = Limits(today=date(2026, 6, 1))
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for the disk: what is tested here is the order of changes."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> KeptArchive:
+    made = KeptArchive(open_storage(url_of(tmp_path / "bucket")))
+    fill(made)
+    return made
+
+
+def fill(archive: KeptArchive) -> None:
+    archive.put(contents(range(3)), day=OLD)
+    archive.put(contents(range(3, 6)), day=OLD)
+    archive.put(contents(range(6, 9)), day=OTHER)
+
+
+def flags(archive: KeptArchive, *more: str) -> list[str]:
+    where = ["-bucket", archive.storage.url, "-experiment", "exp", "-datatype", "foo1"]
+    return ["delete", *where, "-start", str(OLD), "-end", str(OLD), *more]
+
+
+def test_nothing_goes_without_yes(archive: KeptArchive, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is shown what would go; then it goes, and nothing else."""
+    before = archive.objects()
+    other = {name for name in before if "/2026/01/02/" not in name}
+
+    assert main(flags(archive)) == 0
+    told = capsys.readouterr().out
+    assert "WOULD DELETE autoload/v1/exp/foo1/2026/01/02/: 4 objects, 6 rows," in told
+    assert "1 day: 4 objects, 6 rows" in told
+    assert archive.objects() == before
+
+    assert main(flags(archive, "-yes")) == 0
+    assert "DELETED autoload/v1/exp/foo1/2026/01/02/: 4 objects, 6 rows" in capsys.readouterr().out
+    assert set(archive.objects()) == other
+    assert main(flags(archive, "-yes")) == 0
+    assert "0 days: 0 objects" in capsys.readouterr().out
+
+
+def test_what_is_young_is_never_touched(
+    archive: KeptArchive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither a young day nor an old one that got a bundle lately."""
+    before = archive.objects()
+    assert main(flags(archive, "-yes", "-min-age", "876000h")) == 1
+    assert "LEFT autoload/v1/exp/foo1/2026/01/02/" in capsys.readouterr().out
+    lately = datetime(2026, 1, 21, tzinfo=UTC)  # the bundles were opened right after the day
+    (day,) = old_days(archive.storage, [PLACE], DAYS, min_age=timedelta(days=18), now=lately)
+    assert "a bundle of 2026-01-03T00:00:0" in day.kept
+    assert archive.objects() == before
+
+
+def test_wrong_use_is_told(archive: KeptArchive, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is deleted for want of a limit."""
+    where = ["delete", "-bucket", archive.storage.url, "-experiment", "exp"]
+    assert main([*where, "-start", "2026-01-02", "-end", "2026-01-02", "-yes"]) == 2
+    assert main([*where, "-datatype", "foo1", "-yes"]) == 2
+    days = ["-datatype", "foo1", "-start", "2026-01-02", "-end", "2026-01-02"]
+    assert main(["delete", "-bucket", archive.storage.url, *days]) == 2
+    told = capsys.readouterr().err
+    for words in ("-datatype: required", "-start and -end: required", "-experiment: required"):
+        assert words in told
+
+
+def test_a_deletion_that_dies_anywhere_leaves_no_index_without_data(tmp_path: Path) -> None:
+    """What is left is found by an audit, and to delete again ends the work."""
+    steps, died = 0, True
+    while died:
+        archive = KeptArchive(open_storage(url_of(tmp_path / str(steps))))
+        fill(archive)
+        old = old_days(archive.storage, [PLACE], DAYS, min_age=timedelta(0), now=NOW)
+        try:
+            delete_day(Dying(archive.storage, steps), next(old))  # type: ignore[arg-type]
+            died = False
+        except DyingError:
+            pass
+        told = [
+            p.kind for day in audit(archive.storage, [PLACE], Scope(), LIMITS) for p in day.problems
+        ]
+        assert set(told) <= {Kind.NO_INDEX}
+        assert len(told) == steps % 2 * died
+        for day in old_days(archive.storage, [PLACE], DAYS, min_age=timedelta(0), now=NOW):
+            delete_day(archive.storage, day)
+        left = {name for name in archive.objects() if "/tables/" not in name}
+        assert left == {str(archive.names[2]), str(index_of(archive.names[2]))}
+        steps += 1
+    assert steps == 5
+
+
+def test_an_object_that_changed_meanwhile_stays(archive: KeptArchive) -> None:
+    """Another keeper has made its index again, say."""
+    (day,) = old_days(archive.storage, [PLACE], DAYS, min_age=timedelta(0), now=NOW)
+    archive.swap(index_of(archive.names[0]), lambda data: data)
+    with pytest.raises(ConflictError):
+        delete_day(archive.storage, day)
+    assert str(archive.names[0]) in archive.objects()
+
+
+def test_retention_shows_what_is_older_and_the_rules(
+    archive: KeptArchive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the command that deletes it; nothing is changed."""
+    before = archive.objects()
+    where = ["-bucket", archive.storage.url, "-experiment", "exp", "-project", "p"]
+    assert main(["retention", *where, "-retain", "foo1=30,bar1=7"]) == 0
+    told = capsys.readouterr().out
+    assert "autoload/v1/exp/foo1: kept 30 days; older: 2 days from 2026-01-02 to 2026-01-03" in told
+    assert "autoload/v1/exp/bar1: kept 7 days; nothing is older" in told
+    assert "-datatype foo1 -start 2026-01-02 -end 2026-01-03" in told
+    assert "ALTER TABLE `p.raw_exp.foo1` SET OPTIONS (partition_expiration_days = 30);" in told
+    rule = json.loads(told[told.index("{") : told.rindex("}") + 1])
+    assert rule["rule"][0]["condition"] == {
+        "age": 30,
+        "matchesPrefix": ["autoload/v1/exp/foo1/"],
+    }
+    assert archive.objects() == before
+    assert main(["retention", *where]) == 2
+    assert main(["retention", *where, "-retain", "foo1"]) == 2
+
+
+@pytest.mark.parametrize("text", ["foo1", "=3", "foo1=", "foo1=0", "foo1=x", "foo1=99999"])
+def test_a_retention_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not DATATYPE=DAYS"):
+        parse([text])
+    with pytest.raises(ValueError, match="twice"):
+        parse(["foo1=3", "foo1=4"])
+
+
+def test_the_rule_of_a_bucket_keeps_indexes_as_long_as_any_data() -> None:
+    """They share a folder; with a datatype that is kept for ever, they all stay."""
+    retain = {"foo1": 30, "bar1": 7}
+    rules = lifecycle({PLACE: ["bar1", "foo1", "index1"]}, retain)["rule"]
+    ages = {rule["condition"]["matchesPrefix"][0]: rule["condition"]["age"] for rule in rules}
+    assert ages == {
+        "autoload/v1/exp/foo1/": 30,
+        "autoload/v1/exp/bar1/": 7,
+        "autoload/v1/exp/index1/": 30,
+    }
+    rules = lifecycle({PLACE: ["bar1", "foo1", "index1", "other"]}, retain)["rule"]
+    assert len(rules) == 2
