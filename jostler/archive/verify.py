@@ -32,7 +32,7 @@ class Report:
         of_go: how many of them the Go agent wrote.
         rows: the number of rows in data bundles, by datatype.
         problems: one line each.
-        files: the stored files of each (datatype, Filename), each with its node.
+        files: the stored files of each (datatype, Filename).
         originals: the number of original files compared.
     """
 
@@ -40,7 +40,7 @@ class Report:
     of_go: int = 0
     rows: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
-    files: dict[tuple[str, str], list[tuple[str, Stored]]] = field(default_factory=dict)
+    files: dict[tuple[str, str], list[Stored]] = field(default_factory=dict)
     originals: int = 0
 
     def say(self, name: object, problem: str) -> None:
@@ -69,7 +69,7 @@ def verify(storage: Storage, prefix: str, originals: Path | None = None) -> Repo
             report.say(name, "went away while it was looked at")
     report.problems += [says_no_data(index_name).what for index_name in found.lonely]
     for (datatype, filename), stored in report.files.items():
-        for file, count in Counter((node, one.content) for node, one in stored).items():
+        for file, count in Counter((one.node, one.content) for one in stored).items():
             if count > 1:
                 report.say(f"{datatype}/{filename}", f"stored {count} times ({file[1]})")
     if originals:
@@ -88,7 +88,7 @@ def _check(
     report.rows[name.datatype] += found.rows
     report.problems += [problem.what for problem in found.problems]
     for one in found.files:
-        report.files.setdefault((one.datatype, one.filename), []).append((name.node, one))
+        report.files.setdefault((one.datatype, one.filename), []).append(one)
 
 
 def _check_originals(originals: Path, report: Report) -> None:
@@ -98,7 +98,7 @@ def _check_originals(originals: Path, report: Report) -> None:
         datatype, _, filename = path.relative_to(originals).as_posix().partition("/")
         content = path.read_bytes()
         raw = content.removeprefix(b"\xef\xbb\xbf").translate(None, b"\r\n")
-        stored: Sequence[tuple[str, Stored]] = report.files.get((datatype, filename), [])
+        stored: Sequence[Stored] = report.files.get((datatype, filename), [])
         known = {"", digest(content), digest(raw)}
-        if not any(one.digest == digest(raw) and one.hash in known for _, one in stored):
+        if not any(one.digest == digest(raw) and one.hash in known for one in stored):
             report.say(f"{datatype}/{filename}", "is not in the bucket as it is here")

@@ -15,10 +15,10 @@ from jostler.archive.audit.audit import Sums, audit
 from jostler.archive.audit.days import Limits
 from jostler.archive.audit.mend import Mended, Mender
 from jostler.archive.audit.scope import Scope
+from jostler.bundle.index_fields import IndexField, IndexFields
 from jostler.cli.archive_command import DONE, FAILED, Archive, Command
 from jostler.cli.keeping import bucket_of, kept_places, staging_of, tables_of
 from jostler.cli.keeping_flags import AUDIT, PLACES, PROJECT, Fix, Report
-from jostler.bundle.index_fields import IndexField, IndexFields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -16,10 +16,10 @@ from jostler.archive.audit.days import Limits
 from jostler.archive.audit.mend import Mended, Mender
 from jostler.archive.audit.problem import Kind, Problem
 from jostler.archive.audit.scope import Scope
+from jostler.bundle.index_fields import IndexField, IndexFields
 from jostler.cli.main import main
 from jostler.errors import TransientError
 from jostler.format.compression import FAST, SMALL, Compression, Method
-from jostler.bundle.index_fields import IndexField, IndexFields
 from jostler.storage import open_storage
 from tests.support.bucket import problems, url_of
 from tests.support.kept import (

@@ -129,7 +129,7 @@ def found_of(storage: Storage, bundle: Bundle) -> BundleFound:
         rows=found.lines,
         plain_bytes=found.plain_bytes,
         go=found.go,
-        keys=tuple(keys(bundle.name.node, found.files)),
+        keys=tuple(keys(found.files)),
         problems=found.problems,
     )
 

@@ -19,7 +19,7 @@ import msgspec
 import orjson
 from isal import isal_zlib
 
-from jostler.archive.audit.explain import Explained, Explainer
+from jostler.archive.audit.explain import Explained, Explainer, nodes_of
 from jostler.archive.audit.problem import Kind, Problem
 from jostler.archive.audit.stream import by_blocks
 from jostler.archive.lines import RowError, row
@@ -37,6 +37,7 @@ class Stored(NamedTuple):
     """A file of a bundle.
 
     Attributes:
+        node: the node that it comes from.
         datatype: the file's own, also if it was rejected.
         filename: relative to the datatype's directory.
         digest: BLAKE2b of `raw`, 16 bytes in hexadecimal.
@@ -44,6 +45,7 @@ class Stored(NamedTuple):
         rejected: whether it is a row of rejected1.
     """
 
+    node: str
     datatype: str
     filename: str
     digest: str
@@ -163,6 +165,7 @@ class _Proof:
     def __init__(self, name: BundleName, bucket: str, index_name: BundleName) -> None:
         self.plain_bytes = 0
         self._name = name
+        self._head = b""
         self._url = f"{bucket}/{name}"
         self._index_url = f"{bucket}/{index_name}"
 
@@ -174,7 +177,7 @@ class _Proof:
             told = _ROWS.decode_lines(isal_zlib.decompress(index, wbits=31))
         except (isal_zlib.error, EOFError, msgspec.DecodeError, UnicodeDecodeError):  # type: ignore[misc]
             return None
-        if not told or not self._is_index(told):
+        if not told or not self._is_index(data, told):
             return None
         rows = [one.raw for one in told]
         places = _places(rows)
@@ -190,20 +193,26 @@ class _Proof:
             self.plain_bytes += len(plain)
         return found
 
-    def _is_index(self, told: Sequence[_Row]) -> bool:
+    def _is_index(self, data: bytes, told: Sequence[_Row]) -> bool:
         """Say whether rows of an index are those of this bundle, as far as they tell."""
         name, day = self._name, self._name.day
         folder = f"{day.path}/"
-        return all(
+        try:
+            nodes = nodes_of(data) or [name.node] * len(told)
+        except ValueError:
+            return False
+        return len(nodes) == len(told) and all(
             raw.Line == line
             and one.date == day.iso
             and one.archiver.ArchiveURL == self._index_url
             and one.archiver.Filename == raw.Filename
             and raw.ArchiveURL == self._url
             and raw.Datatype == name.datatype
-            and raw.Node == name.node
+            and raw.Node == node
             and raw.Filename.startswith(folder)
-            for line, (one, raw) in enumerate(((one, one.raw) for one in told), 1)
+            for line, (one, raw, node) in enumerate(
+                ((one, one.raw, node) for one, node in zip(told, nodes, strict=True)), 1
+            )
         )
 
     def _files(self, plain: bytes, told: Sequence[_Raw]) -> list[Stored] | None:
@@ -211,15 +220,16 @@ class _Proof:
         *lines, rest = plain.split(b"\n")
         if rest or len(lines) != len(told) or not lines:
             return None
-        head = self._head(lines[0])
-        if not head:
-            return None
-        datatype, begin, end = self._name.datatype, len(head), len(_HEAD_END)
+        head, begin = self._head, len(self._head)
+        datatype, end = self._name.datatype, len(_HEAD_END)
         found = []
         for line, one in zip(lines, told, strict=True):
+            if not head or not line.startswith(head):  # a merged bundle's rows have several
+                head = self._head = self._head_of(line)
+                begin = len(head)
             # Inside of a string quotes are escaped, so what is found first ends the Filename.
             at = line.find(_HEAD_END, begin)
-            if at < 0 or not line.startswith(head) or line[-2:] != b"}}":
+            if at < 0 or not head or line[-2:] != b"}}":
                 return None
             raw = line[at + end : -1]
             digest = blake2b(raw, digest_size=_HASH_BYTES).hexdigest()
@@ -227,11 +237,11 @@ class _Proof:
                 return None
             if line[begin:at] != orjson.dumps(one.Filename):
                 return None
-            found.append(Stored(datatype, one.Filename, digest, digest, False))
+            found.append(Stored(one.Node, datatype, one.Filename, digest, digest, False))
         return found
 
-    def _head(self, line: bytes) -> bytes:
-        """Return the bytes before the Filename, which all good rows share; empty if none."""
+    def _head_of(self, line: bytes) -> bytes:
+        """Return the bytes before the Filename, which good rows share; empty if it is none."""
         try:
             first = row(line)
         except RowError:
@@ -256,7 +266,7 @@ def _places(rows: Sequence[_Raw]) -> list[tuple[int, int, int]]:
     return found
 
 
-def keys(node: str, files: Sequence[Stored]) -> Iterator[bytes]:
+def keys(files: Sequence[Stored]) -> Iterator[bytes]:
     """Yield a key for each file, equal if node, Filename and content are; empty if not known.
 
     16 bytes, so that the rows of a day can be compared without their names.
@@ -265,7 +275,7 @@ def keys(node: str, files: Sequence[Stored]) -> Iterator[bytes]:
         if not one.content:  # too large to be stored whole, or could not be read
             yield b""
             continue
-        parts = (node, one.datatype, one.filename, one.content, str(one.rejected))
+        parts = (one.node, one.datatype, one.filename, one.content, str(one.rejected))
         yield blake2b("\0".join(parts).encode(), digest_size=_HASH_BYTES).digest()
 
 

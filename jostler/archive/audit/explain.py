@@ -19,6 +19,7 @@ from jostler.archive.audit.problem import Kind
 from jostler.archive.lines import Row, RowError, lines_of, members, row
 from jostler.format.go import is_bare, loadable_index
 from jostler.format.names import REJECTED, BundleName
+from jostler.format.node_table import runs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +41,8 @@ class Explained:
         rows: how many of them are rows.
         plain_bytes: of its lines.
         go: whether the Go agent wrote it.
-        files: datatype, Filename, digest of `raw`, Hash of the index row, whether rejected; as far
-            as rows and index rows can be held against each other.
+        files: node, datatype, Filename, digest of `raw`, Hash of the index row, whether rejected;
+            as far as rows and index rows can be held against each other.
         told: object, line, kind and detail of each problem.
     """
 
@@ -49,7 +50,7 @@ class Explained:
     rows: int = 0
     plain_bytes: int = 0
     go: bool = False
-    files: list[tuple[str, str, str, str, bool]] = field(default_factory=list)
+    files: list[tuple[str, str, str, str, str, bool]] = field(default_factory=list)
     told: list[tuple[str, int, Kind, str]] = field(default_factory=list)
 
     def say(self, name: BundleName, kind: Kind, detail: str, line: int = 0) -> None:
@@ -69,11 +70,13 @@ class Explainer:
         self._name = name
         self._bucket = bucket
         self._found = Explained()
+        self._nodes: list[str] = []
 
     def explain(self, data: bytes, index_name: BundleName | None, index: bytes | None) -> Explained:
         """Check each row alone and against its index row."""
         found, name = self._found, self._name
         rows, is_whole = self._data_rows(data)
+        self._nodes = self._nodes_of_rows(data, len(rows) if is_whole else 0)
         found.go = any(one.go for one in rows if one)
         if index_name is None or index is None:
             found.say(name, Kind.NO_INDEX, "has no index bundle")
@@ -93,7 +96,7 @@ class Explainer:
                 continue
             for detail in self._differences(one, entry, line, blocks):
                 found.say(name, Kind.DISAGREES, detail, line)
-            self._note(one, entry)
+            self._note(one, entry, line)
         return found
 
     def _differences(
@@ -180,7 +183,7 @@ class Explainer:
         expected = {
             "Filename": one.archiver["Filename"],
             "Datatype": self._name.datatype,
-            "Node": self._name.node,
+            "Node": self._node(line),
             "ArchiveURL": f"{self._bucket}/{self._name}",
             "Line": line,
         }
@@ -198,11 +201,27 @@ class Explainer:
         return problems
 
     def _note_all(self, rows: list[Row | None]) -> None:
-        for one in rows:
+        for line, one in enumerate(rows, 1):
             if one:
-                self._note(one, {})
+                self._note(one, {}, line)
 
-    def _note(self, one: Row, entry: dict[str, Any]) -> None:
+    def _node(self, line: int) -> str:
+        """Return the node of a row: a merged bundle has rows of several."""
+        return self._nodes[line - 1] if line <= len(self._nodes) else self._name.node
+
+    def _nodes_of_rows(self, data: bytes, rows: int) -> list[str]:
+        """Return the node of each row of a merged bundle; nothing for a bundle of one node."""
+        try:
+            nodes = nodes_of(data)
+        except ValueError as exc:
+            self._found.say(self._name, Kind.DAMAGED, str(exc))
+            return []
+        if nodes and rows and len(nodes) != rows:
+            detail = f"{rows} rows, but {len(nodes)} in its table of nodes"
+            self._found.say(self._name, Kind.DAMAGED, detail)
+        return nodes
+
+    def _note(self, one: Row, entry: dict[str, Any], line: int) -> None:
         """Remember the file of a row."""
         datatype = self._name.datatype
         filename = str(one.archiver["Filename"])
@@ -215,7 +234,8 @@ class Explainer:
             except RowError:
                 datatype = ""
         found = "" if one.go else str(entry.get("Hash", ""))
-        self._found.files.append((datatype, filename, digest(one.raw), found, rejected))
+        node = self._node(line)
+        self._found.files.append((node, datatype, filename, digest(one.raw), found, rejected))
 
 
 def _column_problems(name: BundleName, one: Row, url: str) -> list[tuple[bool, str]]:
@@ -291,6 +311,15 @@ class _Blocks:
         if one.line not in self._plain:
             return f"block {offset}+{length} does not hold the row"
         return ""
+
+
+def nodes_of(data: bytes) -> list[str]:
+    """Return the node of each row of a merged bundle; nothing for a bundle of one node.
+
+    Raises:
+        ValueError: its table of nodes is damaged.
+    """
+    return [run.node for run in runs_of(data) for _ in range(run.rows)]
 
 
 def digest(content: bytes) -> str:

@@ -7,14 +7,20 @@ it, after a crash or beside another keeper, ends with the same objects.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jostler.archive.audit.audit import checked
 from jostler.archive.audit.problem import Kind, Problem
 from jostler.archive.audit.remake import CannotError, index_of, known_files
-from jostler.archive.audit.salvage import DoubtfulError, later, rewritten, salvage
+from jostler.archive.audit.salvage import (
+    DoubtfulError,
+    Salvaged,
+    later,
+    rewritten,
+    salvage,
+)
 from jostler.archive.audit.scope import Bundle
 from jostler.archive.keeping import Looked, Made, store_then_remove
 from jostler.archive.lines import RowError, lines_of
@@ -26,8 +32,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from jostler.archive.audit.audit import DayFound
-    from jostler.format.names import BundleName
     from jostler.bundle.index_fields import IndexFields
+    from jostler.format.names import BundleName
     from jostler.storage import ObjectInfo, Storage
 
 QUARANTINE = "quarantine/"
@@ -147,7 +153,7 @@ class Mender:
             fields=self.fields.get(bundle.name.datatype),
         )
         version = bundle.index.version if bundle.index else ""
-        made = Made(name=made.name, data=made.data, metadata=made.metadata, replaces=version)
+        made = replace(made, replaces=version)
         try:
             store_then_remove(self.storage, [made], [])
         except ConflictError:
@@ -165,13 +171,13 @@ class Mender:
         data = self._read(bundle.data)
         index = self._read(bundle.index) if bundle.index else None
         saved = salvage(name, url, data, index)
-        told = saved.told
         made: list[Made] = []
         if saved.rows:
             metadata = self.storage.metadata(bundle.data.name, bundle.data.version)
-            new, made = self._new_bundle(
+            made = self._new_bundle(
                 bundle,
-                saved_as=lambda later_name: rewritten(
+                saved,
+                lambda later_name: rewritten(
                     later_name,
                     url,
                     saved,
@@ -182,30 +188,42 @@ class Mender:
                     fields=self.fields.get(name.datatype),
                 ),
             )
-            told += f"; they are in {new}"
-        store_then_remove(self.storage, made, [])
-        self._quarantine(bundle.data, data)
         old = [Looked(bundle.data.name, bundle.data.version)]
+        if bundle.index:
+            old.append(Looked(bundle.index.name, bundle.index.version))
+        # A merged bundle of which no row is lost keeps its name: it is replaced, not removed.
+        old = [one for one in old if one.name not in {new.name for new in made}]
+        self._quarantine(bundle.data, data)
         if bundle.index and index is not None:
             self._quarantine(bundle.index, index)
-            old.append(Looked(bundle.index.name, bundle.index.version))
-        store_then_remove(self.storage, [], old)
-        return f"{told}; the damaged object is in {self._quarantine_url(bundle.data.name)}"
+        store_then_remove(self.storage, made, old)
+        where = f"; they are in {made[0].name}" if made else ""
+        place = self._quarantine_url(bundle.data.name)
+        return f"{saved.told}{where}; the damaged object is in {place}"
 
     def _new_bundle(
-        self, bundle: Bundle, saved_as: Callable[[BundleName], tuple[Made, Made]]
-    ) -> tuple[BundleName, list[Made]]:
+        self,
+        bundle: Bundle,
+        saved: Salvaged,
+        saved_as: Callable[[BundleName], tuple[Made, Made]],
+    ) -> list[Made]:
         """Choose the name of a new bundle: the first that is free, or that has the same rows."""
         for nth in range(1, NAMES_TRIED):
-            name = later(bundle.name, nth)
+            name = later(bundle.name, saved, nth)
             data, index = saved_as(name)
+            if data.name == bundle.data.name:
+                version = bundle.index.version if bundle.index else ""
+                both = replace(data, replaces=bundle.data.version), replace(index, replaces=version)
+                return list(both)
             there = self._there(data.name)
             if there is None:
-                return name, [data, index]
+                return [data, index]
             if _same_rows(there, data.data):  # an earlier run was interrupted behind this
                 if there != data.data:  # another version of a library compressed it
                     raise CannotMendError(f"{name} has the rows already; audit it first")
-                return name, [data] if self._there(index.name) else [data, index]
+                return [data] if self._there(index.name) else [data, index]
+            if name.is_merged:
+                break
         raise CannotMendError("no name is free for a new bundle")
 
     def _orphan(self, index_name: BundleName, info: ObjectInfo) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from jostler.archive import index_rows
-from jostler.archive.audit.explain import digest
+from jostler.archive.audit.explain import digest, nodes_of
 from jostler.archive.audit.stream import blocks_of
 from jostler.archive.keeping import Made
 from jostler.archive.lines import Row, RowError, lines_of, members, row
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from jostler.archive.files import File
-    from jostler.format.blocks import Block
     from jostler.bundle.index_fields import IndexFields
+    from jostler.format.blocks import Block
 
     Known = Mapping[str, File]
 
@@ -113,10 +113,16 @@ def index_of(
         return _go_index(index_name, rows, known, added, data)
     entries = [_entry(name, one, known, added, fields) for one in rows]
     writer = BlockWriter(compression_of(data, blocks))
-    told = shared(name.datatype, name.node, f"{bucket}/{name}")
+    try:
+        nodes = nodes_of(data) or [name.node] * len(rows)
+    except ValueError as exc:
+        raise CannotError(f"the index cannot be made: {exc}") from exc
+    if len(nodes) != len(rows):
+        raise CannotError("the index cannot be made: its table of nodes is that of other rows")
+    told = {node: shared(name.datatype, node, f"{bucket}/{name}") for node in set(nodes)}
     heads: dict[tuple[str, str], bytes] = {}
-    for line, (one, entry, lies) in enumerate(
-        zip(rows, entries, _places(blocks, len(rows)), strict=True), 1
+    for line, (one, entry, lies, node) in enumerate(
+        zip(rows, entries, _places(blocks, len(rows)), nodes, strict=True), 1
     ):
         by = str(one.archiver["Version"]), str(one.archiver["GitCommit"])
         if by not in heads:
@@ -127,7 +133,7 @@ def index_of(
             filename,
             size=entry.size,
             added=instant(entry.added_us),
-            shared=told,
+            shared=told[node],
             line=line,
             digest=entry.hash,
             place=lies,

@@ -18,14 +18,16 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from jostler.archive.audit.explain import digest
+from jostler.archive.audit.explain import digest, nodes_of
 from jostler.archive.audit.remake import facts_of, index_of, known_files, micros
 from jostler.archive.audit.stream import part, readable
+from jostler.archive.compact_merge import digest_of
 from jostler.archive.keeping import Made
 from jostler.archive.lines import Row, RowError, members, row
-from jostler.format.blocks import BlockWriter
+from jostler.format.blocks import HEADER, BlockWriter
 from jostler.format.compression import SMALL
 from jostler.format.names import REJECTED, BundleName, Kind
+from jostler.format.node_table import Run, header
 from jostler.words import counted
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ class Salvaged:
         lost_files: their Filenames.
         verified: whether each row was held against a hash.
         known: whether an index told how many rows there were.
+        nodes: of a merged bundle the node of each row; else empty.
         doubtful: bytes of rows that no hash verifies and that lie in a damaged block.
     """
 
@@ -60,6 +63,7 @@ class Salvaged:
     lost_files: list[str] = field(default_factory=list)
     verified: bool = False
     known: bool = False
+    nodes: list[str] = field(default_factory=list)
     doubtful: int = 0
 
     @property
@@ -94,7 +98,10 @@ def salvage(name: BundleName, bucket: str, data: bytes, index: bytes | None) -> 
     index_name = replace(name, kind=Kind.INDEX)
     files = sorted(known_files(index_name, bucket, index).values(), key=lambda file: file.line)
     if not files or any(file.offset is None or file.length is None for file in files):
+        if name.is_merged:
+            raise DoubtfulError("a merged bundle cannot be read in part without its index")
         return _unverified(data, files)
+    nodes = _nodes(name, data, files)
     found = Salvaged(known=True, verified=True)
     for (offset, length), same in groupby(files, key=lambda file: (file.offset, file.length)):
         assert offset is not None
@@ -104,7 +111,28 @@ def salvage(name: BundleName, bucket: str, data: bytes, index: bytes | None) -> 
             one = _row(lines[number] + b"\n") if number < len(lines) else None
             is_it = one is not None and one.archiver["Filename"] == file.filename
             _take(found, file, one if one and is_it and _has_hash(one, file) else None)
+    lost = set(found.lost)
+    found.nodes = [
+        node for file, node in zip(files, nodes, strict=bool(nodes)) if file.line not in lost
+    ]
     return found
+
+
+def _nodes(name: BundleName, data: bytes, files: Sequence[File]) -> list[str]:
+    """Return the node of each row of a merged bundle; nothing for a bundle of one node.
+
+    Raises:
+        DoubtfulError: they are not known.
+    """
+    if not name.is_merged:
+        return []
+    try:
+        nodes = nodes_of(data)
+    except ValueError as exc:
+        raise DoubtfulError(str(exc)) from exc
+    if len(nodes) != len(files):
+        raise DoubtfulError("its table of nodes is that of other rows than its index")
+    return nodes
 
 
 def _has_hash(one: Row, file: File) -> bool:
@@ -181,9 +209,18 @@ def _ranges(lines: Sequence[int]) -> str:
     return f"line{'s' if len(lines) > 1 else ''} {', '.join(parts)}"
 
 
-def later(name: BundleName, nth: int) -> BundleName:
-    """Return the n-th name that a new bundle may have: microseconds after the damaged one's."""
-    return replace(name, created=name.created + timedelta(microseconds=nth))
+def later(name: BundleName, saved: Salvaged, nth: int) -> BundleName:
+    """Return the n-th name that a new bundle may have: microseconds after the damaged one's.
+
+    A merged bundle is named by its rows.
+    """
+    if not name.is_merged:
+        return replace(name, created=name.created + timedelta(microseconds=nth))
+    identities = [
+        (node, str(one.archiver["Filename"]), bytes.fromhex(digest(one.raw)))
+        for node, one in zip(saved.nodes, saved.rows, strict=True)
+    ]
+    return BundleName.merged(name.place, name.datatype, name.day, digest_of(identities))
 
 
 def rewritten(
@@ -210,7 +247,8 @@ def rewritten(
         fields: fill Start, End and WorkID where the index does not.
     """
     url = orjson.dumps(f"{bucket}/{name}")
-    writer = BlockWriter(SMALL)
+    runs = [Run(node, sum(1 for _ in same)) for node, same in groupby(saved.nodes)]
+    writer = BlockWriter(SMALL, header=header(runs) if runs else HEADER)
     for nth, one in enumerate(saved.rows, 1):
         line = one.line.replace(orjson.dumps(one.archiver["ArchiveURL"]), url, 1)
         if one.go:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 HEADER_BYTES = 10
 END_BYTES = 10
 """The empty last block of the deflate stream, check sum and length."""
+_BEGIN = b"\x1f\x8b\x08"
 _END = b"\x03\x00"
 _FLUSHED = b"\x00\x00\xff\xff"
 _BEHIND_BYTES = 12
@@ -37,7 +38,9 @@ def by_blocks(data: bytes, places: Sequence[tuple[int, int]]) -> list[bytes] | N
         data: the whole object.
         places: offset and length of each block, in order.
     """
-    at = HEADER_BYTES
+    at = header_bytes(data)
+    if not at:
+        return None
     crc = size = 0
     found = []
     view = memoryview(data)
@@ -53,8 +56,7 @@ def by_blocks(data: bytes, places: Sequence[tuple[int, int]]) -> list[bytes] | N
         size += len(plain)
         found.append(plain)
     end = _END + struct.pack("<LL", crc, size & 0xFFFFFFFF)
-    begins = data[:3] == b"\x1f\x8b\x08" and data[3:4] == b"\x00"  # no name, no extra field
-    return found if begins and data[at:] == end else None
+    return found if data[at:] == end else None
 
 
 def blocks_of(data: bytes, lines: Sequence[bytes]) -> list[Block]:
@@ -68,7 +70,7 @@ def blocks_of(data: bytes, lines: Sequence[bytes]) -> list[Block]:
         lines: its lines, with their line feeds.
     """
     found: list[Block] = []
-    at = HEADER_BYTES
+    begin = at = header_bytes(data)
     for line, size in _filled(lines):
         end = _end_of_block(data, at, size)
         if not end:
@@ -79,7 +81,6 @@ def blocks_of(data: bytes, lines: Sequence[bytes]) -> list[Block]:
         if data[at : at + len(_END)] == _END and len(data) - at == END_BYTES:
             return found
     # Another program's: the deflate stream behind the header inflates alone, too.
-    begin = _header_bytes(data)
     return [Block(1, begin, len(data) - begin - 8)] if lines else []
 
 
@@ -120,14 +121,18 @@ def _end_of_block(data: bytes, at: int, size: int) -> int:
     return at if got == size else 0
 
 
-def _header_bytes(data: bytes) -> int:
-    """Return the length of a gzip header: RFC 1952 §2.3."""
+def header_bytes(data: bytes) -> int:
+    """Return the length of a gzip header (RFC 1952 §2.3); 0 if there is none."""
+    if data[:3] != _BEGIN or len(data) < HEADER_BYTES:
+        return 0
     flags, at = data[3], HEADER_BYTES
-    if flags & 4:
+    if flags & 4:  # a merged bundle has its table of nodes there
         at += 2 + int.from_bytes(data[at : at + 2], "little")
     for flag in (8, 16):  # name, comment
         if flags & flag:
-            at = data.index(b"\x00", at) + 1
+            at = data.find(b"\x00", at) + 1
+            if not at:
+                return 0
     return at + (2 if flags & 2 else 0)
 
 
@@ -172,7 +177,8 @@ def readable(data: bytes) -> Readable:
     parts: list[bytes] = []
     plain = bytearray()  # since the last error
     block = 0  # where in it the block begins that is being inflated
-    doubtful, at, has_error = 0, HEADER_BYTES, False
+    doubtful, has_error = 0, False
+    at = header_bytes(data) or HEADER_BYTES
     while at < len(data) and not _ended(inflate):
         flush = data.find(_FLUSHED, at)
         piece = data[at : flush + len(_FLUSHED)] if flush >= 0 else data[at:]
