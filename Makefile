@@ -12,7 +12,7 @@ apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native rust fuzz-native java chromium systemd k8s-tools k8s-check k8s-real check lint types test check-long coverage format lock image-check demo screenshot bench bench-loader torture clients clean
+.PHONY: help setup native rust fuzz-native java chromium systemd k8s-tools k8s-check k8s-real check lint types test check-long coverage format lock image-check demo screenshot bench bench-loader model torture clients clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -165,6 +165,9 @@ clients: $(CLIENTS)/.ready ## other clients of the embedded BigQuery: pandas-gbq
 
 MINUTES ?= 30
 RUNS ?= 200
+model: $(READY) ## put known defects back into the agent and see the model of its promise find each (slow)
+	$(BIN)/python -m tests.torture.defects
+
 torture: java $(READY) ## kill agents (MINUTES=30), then loaders (RUNS=200) at random, fail everything, count all (slow)
 	$(BIN)/python -m tests.torture.agents --minutes $(MINUTES)
 	$(BIN)/python -m tests.torture.loaders --runs $(RUNS)

@@ -46,12 +46,14 @@ class Promise(RuleBasedStateMachine):
         finally:
             self.world.close()
 
-    @initialize(undeletable=st.sampled_from(["", "", "a.json", "b.json"]))
-    def begin(self, undeletable: str) -> None:
+    @initialize(undeletable=st.sampled_from(["", "", "a.json", "b.json"]), stored=st.booleans())
+    def begin(self, undeletable: str, *, stored: bool) -> None:
         """Begin with a bundle of four files, of which one may be undeletable."""
         self.world.disk.undeletable = {undeletable} - {""}
         for path in PATHS[:4]:
             self.write(path, rename=False, announced=True, good=True)
+        if stored:
+            self.work_a_while(3)
 
     # Services
 
@@ -63,6 +65,15 @@ class Promise(RuleBasedStateMachine):
         self.count += 1
         content = content_of(self.count, good=good)
         self.world.write(path, content, rename=rename, announced=announced)
+
+    @rule(path=st.sampled_from(PATHS[:4]), bad=st.sampled_from(["", *PATHS[:4]]))
+    def write_all_beside(self, path: str, bad: str) -> None:
+        """Write or rewrite the other files of a day, and scan: they come in one batch with it."""
+        for other in PATHS[:4]:
+            if other != path:
+                self.write(other, rename=False, announced=False, good=other != bad)
+        self.world.scan()
+        self.world.loop.step()
 
     @rule(path=paths, instead=st.sampled_from(["nothing", "link", "directory"]))
     def remove(self, path: str, instead: str) -> None:
@@ -89,6 +100,14 @@ class Promise(RuleBasedStateMachine):
         elif here.is_dir():
             self.away.add(day)
             here.rename(there)
+
+    @rule(day=st.sampled_from(DAYS))
+    def move_away_while_it_is_stored(self, day: str) -> None:
+        if day not in self.away:
+            self.seal()
+            self.move_away_or_back(day)
+            self.work_a_while(2)
+            self.move_away_or_back(day)
 
     @rule()
     def scan(self) -> None:
@@ -177,6 +196,10 @@ class Promise(RuleBasedStateMachine):
     @invariant()
     def nothing_is_unlinked_that_is_not_stored(self) -> None:
         assert not self.world.disk.violations
+
+    @invariant()
+    def indexes_say_what_is_stored(self) -> None:
+        assert not self.world.bucket.lies
 
     @invariant()
     def no_content_is_stored_twice(self) -> None:

@@ -38,6 +38,7 @@ from jostler.bundle import (
     Stamp,
     UploadJob,
     UploadStats,
+    content_hash,
 )
 from jostler.config import BadFiles
 from jostler.errors import ConflictError, TransientError
@@ -56,15 +57,17 @@ if TYPE_CHECKING:
     from jostler.storage import Storage
 
 BUCKET = "gs://bkt"
-MAX_BYTES = 600
+MAX_BYTES = 900  # four rows, so that a batch has more than one
 MAX_AGE_S = 10.0
 MEMORY_MAX = 20_000
 NUMBER_RE = re.compile(rb"-(\d+)-")
 
 
 def content_of(number: int, *, good: bool = True) -> bytes:
-    """Make a file that has its number in it."""
-    return b'{"UUID":"-%d-"}' % number if good else b'["-%d-"' % number
+    """Make a file that has its number in it; a bad one may look like an object at its beginning."""
+    if good:
+        return b'{"UUID":"-%d-"}' % number
+    return (b'{"-%d-"' if number % 2 else b'["-%d-"') % number
 
 
 def number_in(content: bytes) -> int:
@@ -83,6 +86,7 @@ class Bucket:
             carried out and its reply lost; `index1` or `data`, if it is to make such an object,
             the object is found there with other bytes.
         foreign: names of these objects.
+        lies: index objects that say something else than their data objects hold.
     """
 
     url = BUCKET
@@ -92,6 +96,7 @@ class Bucket:
         self.requests = 0
         self.faults: dict[int, str] = {}
         self.foreign: set[str] = set()
+        self.lies: list[str] = []
 
     def put_new(
         self, name: str, data: bytes, _metadata: Mapping[str, str], *, digest: str = ""
@@ -103,6 +108,8 @@ class Bucket:
             self.foreign.add(name)
         if self.objects.setdefault(name, data) != data:
             raise ConflictError(f"{name} holds other bytes")
+        if "-index1." in name:
+            self._compare(name, data)
         if fault == "lost":
             raise TransientError("the reply was lost")
 
@@ -114,6 +121,14 @@ class Bucket:
     def read(self, name: str) -> StoredObject:
         self._fault()
         return StoredObject(self.objects[name], "1")
+
+    def _compare(self, name: str, index: bytes) -> None:
+        """Compare an index object with its data object, row by row."""
+        data = next(self.objects[ours] for ours in self._ours() if index_of(ours) == name)
+        found = [json.loads(line)["raw"] for line in gzip.decompress(index).splitlines()]
+        rows = gzip.decompress(data).splitlines()
+        if len(found) != len(rows) or any(map(_lies, found, rows)):
+            self.lies.append(name)
 
     def remove_foreign(self) -> None:
         for name in self.foreign:
@@ -135,8 +150,7 @@ class Bucket:
         return [n for n in self.objects if "-data.jsonl.gz" in n and n not in self.foreign]
 
     def _has_index(self, name: str) -> bool:
-        index = re.sub(r"/exp/[^/]+/", "/exp/index1/", name).replace("-data.", "-index1.")
-        return index in self.objects and index not in self.foreign
+        return index_of(name) in self.objects and index_of(name) not in self.foreign
 
     def stored(self) -> Counter[int]:
         """Count the files whose row is durable, and whose index is too."""
@@ -146,9 +160,24 @@ class Bucket:
         return found
 
 
+def index_of(name: str) -> str:
+    """Return the name of a data object's index object."""
+    return re.sub(r"/exp/[^/]+/", "/exp/index1/", name).replace("-data.", "-index1.")
+
+
 def _number_of_row(line: bytes) -> int:
     raw = json.loads(line)["raw"]
     return number_in(base64.b64decode(raw["Content"]) if "Content" in raw else raw["UUID"].encode())
+
+
+def _lies(index_row: dict[str, Any], line: bytes) -> bool:
+    """Return whether a row of an index has another file name or hash than its row of data."""
+    row = json.loads(line)
+    raw = row["raw"]
+    is_rejected = "Content" in raw
+    content = base64.b64decode(raw["Content"]) if is_rejected else line.partition(b'"raw":')[2][:-1]
+    filename = raw["Filename"] if is_rejected else row["archiver"]["Filename"]
+    return (index_row["Filename"], index_row["Hash"]) != (filename, content_hash(content).hex())
 
 
 class Disk:

@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jostler.errors import SchemaError
@@ -17,6 +17,7 @@ from jostler.schema import Field, Fields, Judge, Mode, parse_datatype_schema, to
 from jostler.schema.datatype import published
 from jostler.schema.fields import ALIASES, TYPES, canonical_type
 from jostler.schema.names import name_fault
+from jostler.schema.plain import is_plain
 from tests.unit.schema import documents
 
 
@@ -49,6 +50,43 @@ def test_a_schema_is_read() -> None:
 def test_what_is_written_is_accepted(columns: Fields) -> None:
     """A schema written by us passes, unless two names differ in case only, and is the same."""
     assert parse_datatype_schema(to_json(columns), source="x") == columns
+
+
+usual = {
+    "name": st.sampled_from(["a", "B_1", "x" * 300, "_a", "1", "a\n", "x" * 301, 7]),
+    "type": st.sampled_from([*sorted(TYPES), "INT64", "STRUCT", "record", "Integer", "TEXT", None]),
+}
+odd = {
+    "mode": st.sampled_from([*Mode, "repeated", "MANY", 0]),
+    "description": st.sampled_from(["", "x" * 1024, "x" * 1025, []]),
+    "maxLength": st.just(3),
+    "rangeElementType": st.just({"type": "DATE"}),
+    "Type": st.just("STRING"),
+}
+shapes = st.recursive(
+    st.lists(st.fixed_dictionaries(usual, optional=odd), max_size=2),
+    lambda inner: st.lists(
+        st.fixed_dictionaries({**usual, "fields": inner}, optional=odd), max_size=2
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(shapes | st.sampled_from([{}, None, [[]], "STRING", 1]))
+@example([{"name": "a", "type": "STRING", "description": "x" * 1025}])
+@example([{"name": "a", "type": "RANGE"}])
+@example([{"name": "a", "type": "RECORD", "fields": []}])
+def test_a_plain_schema_is_valid(found: object) -> None:
+    """So that nothing wrong passes without a look at the published JSON Schema."""
+    if is_plain(found):
+        jsonschema.Draft202012Validator(published()).validate(found)
+
+
+def test_usual_schemas_are_plain() -> None:
+    fields = json.loads(to_json((Field(name="a", type="INTEGER"),)))
+    assert is_plain([*fields, nested(3)])
+    assert not is_plain([])
 
 
 def test_every_problem_is_reported_at_once() -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostler.schema import Field, Judge, Mode, infer, parse_datatype_schema, to_json
+from jostler.schema import Field, Judge, Mode, parse_datatype_schema, to_json
+from jostler.schema.infer import infer
 
 
 def of(*contents: str) -> list[tuple[str, bytes]]:
