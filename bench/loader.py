@@ -26,32 +26,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import random
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
-from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.files import NO_UUID, SCHEMA, STARTED, documents
+from bench.bundles import DAY, FLAT, archive, flat
+from bench.files import SCHEMA, documents
 from bench.files import Kind as Files
-from jostler.bundle import Entry, FileState, Header, OpenBundle, content_hash
-from jostler.bundle.bundle import index_object
-from jostler.format.blocks import BlockWriter
-from jostler.format.compression import FAST, Compression, Method
-from jostler.format.names import BundleName, Day, Kind, Place
-from jostler.format.row import Archiver, row, row_head
-from jostler.schema import fields_from_api, table_schema, to_json
-from jostler.storage import upload_id
-from jostler.storage.directory import DirectoryStorage
+from bench.runs import hourly, unchanged
+from jostler.format.names import Day
+from jostler.schema import fields_from_api, table_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
@@ -59,77 +49,9 @@ if TYPE_CHECKING:
     from jostler.schema import Field, Fields
     from loader.spark.verify import Task
 
-BUNDLE_BYTES = 20 * 1024 * 1024
-DAY = date(2026, 1, 2)
-FLAT = [
-    {"name": name, "type": kind}
-    for name, kind in (
-        *(("UUID", "STRING"), ("StartTime", "TIMESTAMP"), ("Server", "STRING")),
-        *((f"Count{n}", "INTEGER") for n in range(10)),
-        *((f"Rate{n}", "FLOAT") for n in range(10)),
-        *((f"Note{n}", "STRING") for n in range(6)),
-    )
-]
 Sizes = tuple[list[int], int]
 """Rows of each bundle, and bytes of all rows."""
 SHAPES = {"flat": FLAT, "ndt7": SCHEMA}
-
-
-def flat() -> list[bytes]:
-    """Make flat documents of 1 KiB."""
-    rng = random.Random(2)
-    words = ["alpha", "beta", "gamma", "delta", "epsilon", "übung", "zeta"]
-    made = []
-    for _ in range(500):
-        value: dict[str, object] = {"UUID": NO_UUID.decode(), "StartTime": STARTED}
-        value["Server"] = f"10.0.{rng.randrange(256)}.{rng.randrange(256)}"
-        value |= {f"Count{n}": rng.randrange(10**9) for n in range(10)}
-        value |= {f"Rate{n}": rng.random() * 1000 for n in range(10)}
-        value |= {f"Note{n}": " ".join(rng.choices(words, k=9)) for n in range(6)}
-        made.append(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
-    return made
-
-
-def archive(root: Path, made: list[bytes], size: int) -> tuple[list[int], int]:
-    """Write bundles of about `size` bytes together; return the rows of each, and their bytes."""
-    rows = total = 0
-    counts: list[int] = []
-    while total < size:
-        opened = OpenBundle(_header(root, len(counts)), 0.0)
-        while opened.size_bytes < BUNDLE_BYTES:
-            document = made[rows % len(made)].replace(NO_UUID, b"%0*d" % (len(NO_UUID), rows), 1)
-            state = FileState(rows, len(document), 10**18 + rows * 10**7, 1)
-            path = f"foo1/2026/01/02/m{rows}.json"
-            entry = Entry(path, state, 10**15 + rows * 10**4, content_hash(document))
-            opened.add(entry, opened.row(entry.filename, document))
-            rows += 1
-        sealed = opened.seal()
-        for name, data in (
-            (sealed.header.name, sealed.data),
-            (sealed.header.index_name, index_object(sealed.header, sealed.attempt)),
-        ):
-            (root / str(name)).parent.mkdir(parents=True, exist_ok=True)
-            (root / str(name)).write_bytes(data)
-        total += sealed.row_bytes
-        counts.append(opened.files)
-    return counts, total
-
-
-def _header(root: Path, bundle: int) -> Header:
-    """Return the header of a bundle by its number."""
-    return Header(
-        name=BundleName(
-            place=Place(data_dir="autoload/v1", organization="", experiment="exp"),
-            datatype="foo1",
-            day=Day(DAY),
-            created=datetime(2026, 1, 2, tzinfo=UTC) + timedelta(microseconds=bundle),
-            node="node1",
-            kind=Kind.DATA,
-        ),
-        bucket=root.as_uri(),
-        archiver=Archiver(version="jostler@1", commit="c"),
-        compression=FAST,
-    )
 
 
 def tasks(root: Path) -> list[Task]:
@@ -176,9 +98,9 @@ def by_index(spark: SparkSession, root: Path, fields: Fields, counts: list[int])
         )
         for n, (data, index) in enumerate(zip(found, indexes, strict=True))
     ]
-    told = engine.examine(spark, asked, (fields,), 5.0)
-    names = np.sort(np.frombuffer(b"".join(one.keys for one in told), dtype="<i8"))
-    assert len(names) == sum(counts), [one.problem for one in told if one.problem][:1]
+    examined = engine.examine(spark, asked, (fields,), 5.0)
+    names = np.sort(np.frombuffer(b"".join(one.keys for one in examined), dtype="<i8"))
+    assert len(names) == sum(counts), [one.problem for one in examined if one.problem][:1]
     assert not (names[1:] == names[:-1]).any()
 
 
@@ -276,108 +198,6 @@ def measure(root: Path, size: int, rounds: int) -> None:
         index, full, spark = (found[2][f"{shape} {way}"] for way in ("index", "full", "spark"))
         ratios = f"full takes {full / spark:.2f} of Spark's time, index {index / full:.3f} of full"
         print(f"{shape:5} {ratios}")
-
-
-def hourly(root: Path) -> None:
-    """Load ten days of twenty small bundles, each changed by one more bundle, in both ways."""
-    print()
-    for way in ("index", "full"):
-        home = root / way
-        bucket = DirectoryStorage(home / "bucket")
-        table = table_schema(fields_from_api(FLAT))
-        place = Place(data_dir="autoload/v1", organization="", experiment="exp")
-        bucket.put_new(place.table_schema("foo1"), to_json(table), {})
-        schema = upload_id(to_json(table))
-        bucket.put_new(place.kept_schema("foo1", schema), to_json(table), {})
-        for n in range(200):
-            _put_pair(bucket, DAY + timedelta(days=n % 10), n, schema)
-        with _bigquery(home / "bq") as url:
-            for run in range(3):
-                for day in range(10 if run else 0):
-                    number = 200 + run * 10 + day
-                    _put_pair(bucket, DAY + timedelta(days=day), number, schema)
-                spent, told = _load(bucket.url, url, "--verify", way, "--datatype", "foo1")
-                what = "one more bundle each" if run else "first load"
-                print(f"10 days of 20 bundles, --verify {way}, {what}: {spent:.1f} s; {told}")
-
-
-def _put_pair(bucket: DirectoryStorage, day: date, number: int, schema: str) -> None:
-    """Store a bundle of ten files and its index, with the metadata that the agent gives them."""
-    header = _header(Path("/"), number)
-    name = replace(header.name, day=Day(day))
-    header = replace(header, name=name, bucket=bucket.url)
-    opened = OpenBundle(header, 0.0)
-    for n in range(number * 10, number * 10 + 10):
-        document = json.dumps({"UUID": f"u{n}", "Count1": n}).encode()
-        path = f"foo1/{Day(day).path}/m{n}.json"
-        entry = Entry(path, FileState(n, len(document), 1, 1), 10**15, content_hash(document))
-        opened.add(entry, opened.row(entry.filename, document))
-    sealed = opened.seal()
-    data_id = sealed.attempt.upload_id
-    bucket.put_new(str(name), sealed.data, {"rows": "10", "schema": schema})
-    index = index_object(header, sealed.attempt)
-    metadata = {"rows": "10", "data-upload-id": data_id}
-    bucket.put_new(str(header.index_name), index, metadata)
-
-
-@contextmanager
-def _bigquery(home: Path) -> Iterator[str]:
-    """Run an embedded BigQuery; give its URL."""
-    server = subprocess.Popen(
-        [sys.executable, "-m", "embedded", "--data-dir", str(home), "--port", "0"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert server.stdout
-        yield server.stdout.readline().split("listens on ")[1].split(",")[0]
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def _load(bucket: str, bigquery: str, *more: str) -> tuple[float, str]:
-    """Run the loader; return its seconds and the last line of what it says."""
-    argv = ["--bucket", bucket, "--project", "bench", "--period", "everything", *more]
-    began = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", "loader", *argv],
-        env={**os.environ, "BIGQUERY_EMULATOR_HOST": bigquery},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    spent = time.perf_counter() - began
-    assert done.returncode == 0, done.stdout + done.stderr
-    return spent, done.stdout.splitlines()[-1]
-
-
-def unchanged(root: Path, bundles: int) -> None:
-    """Load an archive of small bundles, then run again over it."""
-    bucket = root / "archive"
-    days = 20
-    schema = bucket / "autoload/v1/tables/exp"
-    schema.mkdir(parents=True)
-    (schema / "foo1.table.json").write_bytes(_table_json())
-    for n in range(bundles):
-        day = Day(DAY + timedelta(days=n % days))
-        folder = bucket / f"autoload/v1/exp/foo1/{day.path}"
-        folder.mkdir(parents=True, exist_ok=True)
-        name = f"20260301T000000.{n:06}Z-foo1-node1-exp-data.jsonl.gz"
-        head = row_head(Archiver(version="v1", commit="c"), day, f"{bucket.as_uri()}/{name}")
-        writer = BlockWriter(Compression(Method.ISAL, 1))
-        document = json.dumps({"UUID": f"u{n}", "Count1": n}).encode()
-        writer.add(row(head, json.dumps(f"{day.path}/m{n}.json").encode(), document))
-        (folder / name).write_bytes(writer.finish())
-    print()
-    with _bigquery(root / "bq") as url:
-        for run in ("first load", "again: nothing new"):
-            spent, told = _load(bucket.as_uri(), url)
-            print(f"{bundles:,} bundles, {run}: {spent:.1f} s; {told}")
-
-
-def _table_json() -> bytes:
-    return to_json(table_schema(fields_from_api(FLAT)))
 
 
 def main() -> None:

@@ -28,20 +28,16 @@ import threading
 import time
 import urllib.request
 from collections import defaultdict
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from bench.server import bigquery
 from jostler.format.blocks import BlockWriter
 from jostler.format.compression import Compression, Method
 from jostler.format.names import Day
 from jostler.format.row import Archiver, row, row_head
 from jostler.schema import fields_from_api, table_schema, to_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FIRST = date(2015, 1, 1)
 SCHEMA = [{"name": "UUID", "type": "STRING"}, {"name": "Count", "type": "INTEGER"}]
@@ -128,23 +124,6 @@ class Memory:
         return f"MB: driver {shown[0]}, JVM {shown[1]}, workers {shown[2]} (largest {shown[3]})"
 
 
-@contextmanager
-def bigquery(root: Path) -> Iterator[str]:
-    """Run the embedded BigQuery; yield its URL."""
-    server = subprocess.Popen(
-        [sys.executable, "-m", "embedded", "--data-dir", str(root), "--port", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        assert server.stdout
-        yield server.stdout.readline().split("listens on ")[1].split(",")[0]
-    finally:
-        server.kill()
-        server.wait()
-
-
 def load(what: str, url: str, archive: Archive, *more: str, status: int = 0) -> float:
     """Load an archive; say how long it took, how much memory, and how it ended; return seconds."""
     began = time.perf_counter()
@@ -215,10 +194,10 @@ def bad_rows(home: Path, size: int) -> None:
         bundle = [made[n % len(made)] for n in range(BUNDLE_BYTES // len(made[0]))]
         archive.put(FIRST + timedelta(days=1), bundle)
         total, rows = total + sum(map(len, bundle)), rows + len(bundle)
-    told = f"{rows:,} bad rows, {total / 1e6:,.0f} MB"
+    what = f"{rows:,} bad rows, {total / 1e6:,.0f} MB"
     with bigquery(home / "bq") as url:
-        load(f"{told}, refused", url, archive, status=1)
-        load(f"{told}, to the rejects", url, archive, "--max-bad-fraction", "1")
+        load(f"{what}, refused", url, archive, status=1)
+        load(f"{what}, to the rejects", url, archive, "--max-bad-fraction", "1")
 
 
 def main() -> None:
