@@ -15,11 +15,11 @@ from jostler.errors import ConfigError, JostlerError, SchemaError
 from jostler.format.names import OWN_DATATYPES
 from jostler.schema import (
     Relation,
-    infer,
     render,
     to_json,
     warnings,
 )
+from jostler.schema.infer import infer
 from jostler.storage import open_storage
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from jostler.schema.compare import Comparison, Relation, compare, merged
 from jostler.schema.datatype import parse_datatype_schema
 from jostler.schema.fields import Field, Fields, Mode, fields_from_api, fields_to_api, to_json
 from jostler.schema.flaw import Flaw, Reason
-from jostler.schema.infer import Inferred, infer
 from jostler.schema.judge import Judge, json_object_flaw, object_judge
 from jostler.schema.native import Native, Use
 from jostler.schema.show import render, warnings
@@ -17,7 +16,6 @@ __all__ = [
     "Field",
     "Fields",
     "Flaw",
-    "Inferred",
     "Judge",
     "Mode",
     "Native",
@@ -27,7 +25,6 @@ __all__ = [
     "compare",
     "fields_from_api",
     "fields_to_api",
-    "infer",
     "json_object_flaw",
     "merged",
     "object_judge",
