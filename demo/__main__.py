@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from demo.page import Page
 from demo.processes import DemoError, Processes
-from demo.questions import commands
-from demo.story import Story
+from demo.questions import archive_commands, commands, program
+from demo.story import BUCKET, EXPERIMENT, Story
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,11 +73,15 @@ def _look_further(home: Path, page: Page, *, keep: bool, status: int) -> None:
         page.step("Look further")
         page.say(f"Kept: {home}")
         page.say("bucket/ has the objects, bigquery/ the tables, *.log what the programs said.")
-        page.say("Ask again:")
+        page.say("See the archive on a page, or list it:")
+        page.block("\n".join(archive_commands(home / "bucket" / BUCKET, EXPERIMENT)), cut=False)
+        page.say("Ask BigQuery again:")
         page.block("\n".join(commands(home)), cut=False)
     else:
         page.say("Look further: `python -m demo --keep` leaves bucket, tables and logs, and says")
-        page.say("how to ask them with jostler-sql; examples/ has schemas, samples and queries.")
+        page.say("how to see them on a page (jostler serve) and how to ask them (jostler-sql).")
+        page.say("Five weeks of a made-up archive on a page, at once:")
+        page.block(f"{program('jostler')} serve -demo", cut=False)
 
 
 if __name__ == "__main__":

@@ -51,13 +51,27 @@ def text(name: str) -> str:
     return (EXAMPLES / f"{name}.sql").read_text(encoding="utf-8").strip()
 
 
+def program(name: str) -> str:
+    """Return how to start a program of this Python's environment from the current directory."""
+    path = Path(sys.executable).parent / name
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def archive_commands(bucket: Path, experiment: str) -> list[str]:
+    """Say how to look into a kept bucket.
+
+    The server of the demo kept each object as a file of its name, so the directory is a bucket,
+    and no server is needed to read it.
+    """
+    where = f"-bucket {bucket.as_uri()} -experiment {experiment}"
+    return [f"{program('jostler')} {command} {where}" for command in ("serve", "list -days")]
+
+
 def commands(home: Path) -> list[str]:
     """Say how to ask again of a kept directory."""
-    python = Path(sys.executable)
-    shown = python.relative_to(Path.cwd()) if python.is_relative_to(Path.cwd()) else python
     return [
-        f"{shown} -m embedded --data-dir {home}/bigquery --port 9050 &",
+        f"{program(Path(sys.executable).name)} -m embedded --data-dir {home}/bigquery --port 9050 &",
         "export BIGQUERY_EMULATOR_HOST=http://127.0.0.1:9050",
-        f"{shown.parent}/jostler-sql - < examples/speed_samples.sql",
-        f"{shown.parent}/jostler-sql --format json - < examples/ledger.sql",
+        f"{program('jostler-sql')} - < examples/speed_samples.sql",
+        f"{program('jostler-sql')} --format json - < examples/ledger.sql",
     ]

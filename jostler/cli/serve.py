@@ -6,20 +6,26 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from jostler import log
 from jostler.archive.bigquery import Tables
 from jostler.archive.reading import RowReader
 from jostler.cli.archive_command import DONE, FAILED, PATIENCE_S, Archive, Command
-from jostler.cli.flags import Flag, host_port, words
+from jostler.cli.archive_flags import Kind
+from jostler.cli.flags import Flag, boolean, host_port, words
 from jostler.errors import JostlerError
+from jostler.words import counted
 
 if TYPE_CHECKING:
     from datetime import date
+    from types import FrameType
 
     from jostler.archive.serve.ledger import Ledger
     from jostler.archive.serve.served import Archive as Served
@@ -32,11 +38,19 @@ ABOUT = """usage: jostler serve [flags]
 
 Shows an archive on web pages, and answers programs: files by work id or by time, the newest file,
 their content.  docs/serve.md describes pages and API.  It has no users and no passwords.
-With -project the pages tell what BigQuery has.
+With -project the pages tell what BigQuery has.  With -demo it shows a made-up archive, for a look.
 Exit status: 0 ended; 1 it could not start; 2 wrong use.
 
 flags:"""
 FLAGS = (
+    Flag(
+        name="demo",
+        read=boolean,
+        default="false",
+        help="serve a made-up archive from a temporary directory, which is removed at the end;"
+        " no other flag is needed, and those that say where an archive is are not used",
+        variable=False,
+    ),
     Flag(
         name="listen-address",
         read=host_port,
@@ -67,6 +81,38 @@ def run(archive: Archive, _words: list[str]) -> int:
         JostlerError: the archive cannot be opened, or the address cannot be listened on.
     """
     archive.progress.stop()
+    return _serve_demo(archive) if archive.values["demo"] else _serve(archive)
+
+
+def _serve_demo(archive: Archive) -> int:
+    """Make an archive, serve it, and remove it."""
+    from jostler.archive import sample  # noqa: PLC0415 - it writes bundles, which no other one does
+
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: the directory must be removed
+        signal.signal(number, _leave)
+    # A thread that sums up a day may still read; then what it has open is removed all the same.
+    with TemporaryDirectory(prefix="jostler-demo-", ignore_cleanup_errors=True) as directory:
+        where = {
+            **dict.fromkeys(("organization", "project"), ""),
+            **{"catalogue": Kind.BUCKET, "cache-dir": "-", "gcs-data-dir": sample.PLACE.data_dir},
+            **{"bucket": Path(directory).as_uri(), "experiment": sample.PLACE.experiment},
+        }
+        with Archive("serve", {**archive.values, **where}) as demo:
+            demo.progress.stop()
+            made = sample.write(demo.bucket(where["bucket"]), datetime.now(UTC))
+            archive.say(
+                f"made up {counted(made.files, 'file')} in {counted(made.bundles, 'bundle')},"
+                f" until Ctrl-C; the other commands read them, too:\n"
+                f"  jostler list -days -bucket {where['bucket']} -experiment {where['experiment']}"
+            )
+            return _serve(demo)
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)  # the status that a shell shows for this signal
+
+
+def _serve(archive: Archive) -> int:
     try:
         import uvicorn  # noqa: PLC0415 - an extra
 

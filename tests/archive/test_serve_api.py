@@ -133,6 +133,7 @@ def test_pages_give_each_record_once_and_only_the_last_may_be_empty(
 
     pages = [serving.get(FILES, what="foo1", start=ms(0), end=ms(24)).json]
     while pages[-1]["next"]:
+        assert len(pages) < 5
         pages.append(serving.get(pages[-1]["next"]).json)
 
     sizes = [len(page["files"]) for page in pages]

@@ -61,7 +61,7 @@ def test_milliseconds_are_the_instant_again(ms: int) -> None:
     assert times.to_ms(times.end_of(str(ms))) == ms
 
 
-@pytest.mark.parametrize("text", ["", " 1", "1 ", "1e3", "0x1", "\u0661", "9" * 400, "-1", "1_0"])
+@pytest.mark.parametrize("text", ["", " 1", "1 ", "1e3", "0x1", "\u0661" * 13, "9" * 400, "-1", "1_0"])
 def test_other_numbers_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="milliseconds"):
         times.from_ms(text)
