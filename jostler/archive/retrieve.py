@@ -47,12 +47,9 @@ class Layout:
 
     def relative(self, datatype: str, day_path: str, name: str) -> str:
         """Return the path of a file below the directory."""
-        parts = (
-            "" if self.flatten_datatypes else datatype,
-            "" if self.flatten_days else day_path,
-            name,
-        )
-        return "/".join(part for part in parts if part)
+        if self.flatten_datatypes:
+            return name if self.flatten_days else f"{day_path}/{name}"
+        return f"{datatype}/{name}" if self.flatten_days else f"{datatype}/{day_path}/{name}"
 
 
 @dataclass(slots=True)
@@ -106,10 +103,8 @@ class Retrieval:
                 self._report.problems.append(str(exc))
 
     def _path(self, file: File) -> str:
-        day = f"{file.origin.day:%Y/%m/%d}"
         own_day, slash, name = file.path.rpartition("/")
-        if slash and not self._layout.flatten_days:
-            day = own_day
+        day = own_day if slash else f"{file.origin.day:%Y/%m/%d}"
         return self._to.path(self._layout.relative(file.datatype, day, name or file.path))
 
     def _is_there(self, file: File) -> bool:

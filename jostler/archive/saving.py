@@ -57,6 +57,7 @@ class Directory:
         self._root = str(root)
         self._alone = alone
         self._names: dict[str, set[str]] = {}
+        self._folders: dict[str, str] = {}
 
     def path(self, relative: str) -> str:
         """Return the path for a name with slashes; what would leave the directory is replaced.
@@ -64,13 +65,16 @@ class Directory:
         Raises:
             SaveError: a part of it is too long.
         """
-        parts = [_part(part) for part in relative.split("/") if part]
-        for part in parts:
-            if len(os.fsencode(part)) > _NAME_BYTES:
-                raise SaveError(f"{relative}: {part[:40]}… is too long for the name of a file")
-        if not parts:
+        given, _, name = relative.rpartition("/")
+        if not name:
+            given, _, name = relative.rstrip("/").rpartition("/")
+        if not name:
             raise SaveError(f"{relative!r} is no name of a file")
-        return "/".join((self._root, *parts))
+        folder = self._folders.get(given)
+        if folder is None:  # once for all files of a directory
+            parts = [_part(part, relative) for part in given.split("/") if part]
+            folder = self._folders[given] = "/".join((self._root, *parts))
+        return f"{folder}/{_part(name, relative)}"
 
     def has(self, path: str, content_hash: str = "") -> bool:
         """Return whether a file is there, and has content of this Hash if one is given."""
@@ -93,16 +97,18 @@ class Directory:
         folder, _, name = path.rpartition("/")
         try:
             known = self._known(folder)
-            tmp = self._write(folder, name, data, when)
+            tmp = self._write(folder, data, when)
             try:
                 if self._alone and name not in known:
                     os.rename(tmp, path)  # noqa: PTH104 - see above
                     known.add(name)
                     return Saved.WRITTEN
-                return self._link(tmp, path, data)
-            finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(tmp)  # noqa: PTH108 - see above
+                saved = self._link(tmp, path, data)
+            except BaseException:  # Ctrl-C too
+                _remove(tmp)
+                raise
+            _remove(tmp)
+            return saved
         except OSError as exc:
             raise SaveError(f"{path}: {exc.strerror or exc}") from exc
 
@@ -128,19 +134,17 @@ class Directory:
             os.rename(tmp, path)  # noqa: PTH104 - see above
         return Saved.WRITTEN
 
-    def _write(self, folder: str, name: str, data: bytes, when: datetime) -> str:
-        unique = digest(os.fsencode(name))[:16] if self._alone else uuid4().hex
-        tmp = f"{folder}/.jostler-{unique}.part"
+    def _write(self, folder: str, data: bytes, when: datetime) -> str:
+        tmp = f"{folder}/.jostler-{'0' if self._alone else uuid4().hex}.part"
         fd = os.open(tmp, _FLAGS, 0o644)
         try:
-            left = memoryview(data)
-            while left:
-                left = left[os.write(fd, left) :]
+            done = os.write(fd, data)
+            while done < len(data):
+                done += os.write(fd, memoryview(data)[done:])
             seconds = when.timestamp()
             os.utime(fd, (seconds, seconds))
         except BaseException:  # Ctrl-C too
-            with suppress(OSError):
-                os.unlink(tmp)  # noqa: PTH108 - see above
+            _remove(tmp)
             raise
         finally:
             os.close(fd)
@@ -158,9 +162,26 @@ def _beside(tmp: str, path: str, data: bytes) -> Saved:
     return Saved.WRITTEN
 
 
-def _part(part: str) -> str:
-    part = part.replace("\0", "%00")
-    return part.replace(".", "%2E") if part in {".", ".."} else part
+def _remove(tmp: str) -> None:
+    """Remove a temporary file, if it has not become the file."""
+    with suppress(OSError):
+        os.unlink(tmp)  # noqa: PTH108 - see above
+
+
+def _part(part: str, of: str) -> str:
+    """Return a part of a path as the name of a file or directory.
+
+    Raises:
+        SaveError: it is too long.
+    """
+    if "\0" in part:
+        part = part.replace("\0", "%00")
+    elif part in {".", ".."}:
+        part = part.replace(".", "%2E")
+    size = len(part) if part.isascii() else len(os.fsencode(part))
+    if size > _NAME_BYTES:
+        raise SaveError(f"{of}: {part[:40]}… is too long for the name of a file")
+    return part
 
 
 def with_mark(path: str, mark: str) -> str:
