@@ -69,8 +69,9 @@ def archive_commands(bucket: Path, experiment: str) -> list[str]:
 
 def commands(home: Path) -> list[str]:
     """Say how to ask again of a kept directory."""
+    python = program(Path(sys.executable).name)
     return [
-        f"{program(Path(sys.executable).name)} -m embedded --data-dir {home}/bigquery --port 9050 &",
+        f"{python} -m embedded --data-dir {home}/bigquery --port 9050 &",
         "export BIGQUERY_EMULATOR_HOST=http://127.0.0.1:9050",
         f"{program('jostler-sql')} - < examples/speed_samples.sql",
         f"{program('jostler-sql')} --format json - < examples/ledger.sql",

@@ -101,7 +101,7 @@ def _files(datatype: str, node: str, day: date) -> Iterator[_File]:
         begin = midnight + timedelta(seconds=rng.randrange(86_000), microseconds=rng.randrange(999))
         end = begin + timedelta(seconds=rng.uniform(9, 12))
         uuid = f"{node}-{rng.getrandbits(48):012x}"
-        document = {"UUID": uuid, "StartTime": begin.isoformat(), "Node": node}
+        document: dict[str, object] = {"UUID": uuid, "StartTime": begin.isoformat(), "Node": node}
         rate = round(rng.lognormvariate(4, 0.8), 2)
         if datatype == SPEED:
             document |= {"Rate": rate, "Direction": rng.choice(("download", "upload"))}

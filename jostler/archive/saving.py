@@ -108,9 +108,9 @@ class Directory:
                 _remove(tmp)
                 raise
             _remove(tmp)
-            return saved
         except OSError as exc:
             raise SaveError(f"{path}: {exc.strerror or exc}") from exc
+        return saved
 
     def _known(self, folder: str) -> set[str]:
         """Make a directory once; return the names in it, if nobody else changes them."""

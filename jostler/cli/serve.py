@@ -93,9 +93,13 @@ def _serve_demo(archive: Archive) -> int:
     # A thread that sums up a day may still read; then what it has open is removed all the same.
     with TemporaryDirectory(prefix="jostler-demo-", ignore_cleanup_errors=True) as directory:
         where = {
-            **dict.fromkeys(("organization", "project"), ""),
-            **{"catalogue": Kind.BUCKET, "cache-dir": "-", "gcs-data-dir": sample.PLACE.data_dir},
-            **{"bucket": Path(directory).as_uri(), "experiment": sample.PLACE.experiment},
+            "bucket": Path(directory).as_uri(),
+            "catalogue": Kind.BUCKET,
+            "gcs-data-dir": sample.PLACE.data_dir,
+            "experiment": sample.PLACE.experiment,
+            "organization": "",
+            "project": "",
+            "cache-dir": "-",
         }
         with Archive("serve", {**archive.values, **where}) as demo:
             demo.progress.stop()

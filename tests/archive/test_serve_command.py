@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jostler.cli.main import main
+from jostler.cli.serve import FLAGS
 from tests.support.agent import environment, once
 from tests.support.bucket import url_of
 from tests.support.serving import Answer, get
@@ -129,6 +130,12 @@ def test_a_flipped_byte_is_told_and_not_delivered(bucket: Path, tmp_path: Path) 
     assert "-data.jsonl.gz" in bad[0]["message"]
     assert all(json.loads(answer.body) for answer in answers if answer.status == 200)
     assert "Not everything could be read" in page
+
+
+def test_it_listens_on_loopback_unless_it_is_told_otherwise() -> None:
+    (listen,) = (flag for flag in FLAGS if flag.name == "listen-address")
+
+    assert listen.read(listen.default or "") == ("localhost", 9991)
 
 
 NOWHERE = ("-bucket=file:///nowhere", "-experiment=exp")

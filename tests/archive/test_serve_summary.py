@@ -14,7 +14,14 @@ from google.cloud import bigquery
 from jostler.archive.bigquery_tables import TableReader
 from jostler.archive.bucket_catalogue import BucketCatalogue
 from jostler.archive.serve.ledger import Ledger
-from jostler.archive.serve.summary import DAYS, FRESH_DAYS, FRESH_S, OLD_S, Summary
+from jostler.archive.serve.summary import (
+    DAYS,
+    FRESH_DAYS,
+    FRESH_S,
+    OF_BIGQUERY_S,
+    OLD_S,
+    Summary,
+)
 from jostler.errors import QueryError, TransientError
 from jostler.format.bigquery_names import Naming
 from jostler.schema import to_json
@@ -117,6 +124,40 @@ def test_a_day_that_cannot_be_read_keeps_its_sums_and_is_named(made: MadeArchive
     while summary.refresh(2 * OLD_S):
         pass
     assert summary.problems == []
+
+
+def test_a_bug_of_one_day_is_named_and_ends_nothing(made: MadeArchive) -> None:
+    """The days after it are read all the same; what went wrong inside is for the log."""
+
+    class Buggy(BucketCatalogue):
+        def days(self, query: Query, tally: Tally | None = None) -> Iterator[NodeDay]:
+            if query.first_day == TODAY:
+                raise LookupError("inside")
+            return super().days(query, tally)
+
+    made.put([Entry(name="a.json", start=at(1))])
+    summary = Summary(Buggy(open_storage(made.url), [PLACE]), lambda: TODAY)
+    while summary.refresh(0.0):
+        pass
+
+    assert summary.of(DAY).by_datatype["foo1"].files == 1
+    assert summary.problems == [f"{TODAY}: LookupError, see the log"]
+
+
+def test_bigquery_is_asked_again_each_minute(made: MadeArchive) -> None:
+    asked: list[tuple[date, date]] = []
+
+    def loaded(first: date, last: date) -> set[tuple[str, date]]:
+        asked.append((first, last))
+        return {("foo1", DAY)} if len(asked) > 1 else set()
+
+    summary = Summary(catalogue(made), lambda: TODAY, loaded)
+    for now_s, is_loaded in ((0.0, False), (OF_BIGQUERY_S - 1, False), (OF_BIGQUERY_S, True)):
+        while summary.refresh(now_s):
+            pass
+        assert summary.is_loaded("foo1", DAY) is is_loaded
+
+    assert asked == [(summary.window[0], TODAY)] * 2
 
 
 def test_days_that_have_left_the_window_are_forgotten(made: MadeArchive) -> None:

@@ -50,6 +50,23 @@ def test_any_other_text_is_no_token(text: str) -> None:
         assert text == (cursor(found) if isinstance(found, Position) else str(found))
 
 
+def test_a_token_has_one_spelling_and_a_bound() -> None:
+    """What a lenient reader would take for the same, and what no name can be, is refused."""
+    token = str(FileId.of(FILE))
+    spaced = base64.urlsafe_b64encode(base64.urlsafe_b64decode(token + "==") + b" ").decode()
+    long = str(FileId("", "n1", "x" * 4096, "foo1", FIRST))
+    for other in (f"{token}=", spaced.rstrip("="), long):
+        with pytest.raises(ValueError, match="token"):
+            FileId.parse(other)
+
+
+def test_files_of_one_name_and_other_content_have_tokens_of_their_own() -> None:
+    other = structs.replace(FILE, hash="0f" * 16)
+
+    assert FileId.of(FILE).is_of(FILE)
+    assert not FileId.of(FILE).is_of(other)
+
+
 @given(st.integers(-10, 4_102_444_800_000))
 def test_milliseconds_are_the_instant_again(ms: int) -> None:
     try:
@@ -61,7 +78,9 @@ def test_milliseconds_are_the_instant_again(ms: int) -> None:
     assert times.to_ms(times.end_of(str(ms))) == ms
 
 
-@pytest.mark.parametrize("text", ["", " 1", "1 ", "1e3", "0x1", "\u0661" * 13, "9" * 400, "-1", "1_0"])
+@pytest.mark.parametrize(
+    "text", ["", " 1", "1 ", "1e3", "0x1", "\u0661" * 13, "9" * 400, "-1", "1_0"]
+)
 def test_other_numbers_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="milliseconds"):
         times.from_ms(text)
