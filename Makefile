@@ -101,7 +101,7 @@ test: java chromium systemd k8s-tools $(READY) native ## all tests but the long 
 	$(PYTEST) -m "not long"
 
 check-long: java k8s-tools $(READY) native ## the long tests: days of alerts, Spark clusters, the tutorial (CI runs them, too)
-	$(PYTEST) -m long
+	$(BIN)/python -m pytest -n $(WORKERS) --dist load -m long
 
 # Tracing makes the tests, and each process that they start, a third slower.
 coverage: java chromium systemd k8s-tools $(READY) native ## all tests, with branch coverage
