@@ -1,0 +1,1 @@
+"""`jostler collect`: polls HTTP feeds and writes what they answer into the spool."""
