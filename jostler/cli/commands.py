@@ -41,6 +41,7 @@ COMMANDS = (
     Command("list", "jostler.cli.list", "list the files of an archive, its bundles, or its days"),
     Command("latest", "jostler.cli.latest", "show the newest file of each node"),
     Command("cat", "jostler.cli.cat", "write stored files to standard output"),
+    Command("collect", "jostler.cli.collect", "poll HTTP feeds into the spool"),
     Command("fetch", "jostler.cli.fetch", "save stored files to disk"),
     Command("push", "jostler.cli.push", "put files into the spool, judged first"),
     Command(

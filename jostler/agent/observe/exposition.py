@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -57,8 +57,3 @@ def registry(status: Status) -> CollectorRegistry:
     made.register(AgentCollector(status))
     ProcessCollector(registry=made)
     return made
-
-
-def text(made: CollectorRegistry) -> bytes:
-    """Write all metrics in Prometheus' text format, version 0.0.4."""
-    return generate_latest(made)

@@ -6,22 +6,21 @@ outage must not restart the pod, or make it unready, because the measured servic
 
 from __future__ import annotations
 
-import json
-import threading
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jostler.agent.observe.document import document
-from jostler.web.server import TEXT, Reply
+from jostler.web.replies import Metrics, as_json, probe
+from jostler.web.server import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from prometheus_client import CollectorRegistry
+
     from jostler.agent.observe.status import Status
     from jostler.web.server import Routes
 
-JSON = "application/json"
-EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 STILL_MAX_S = 120.0
 """How long the loop may stand still before it counts as stuck; its longest step takes seconds."""
 
@@ -31,12 +30,12 @@ def routes(status: Status) -> Routes:
     return {
         "/": lambda _: _page(status),
         "/healthz": lambda _: _healthz(status),
-        "/startupz": lambda _: _probe(ok=True, text="started: what is written now is noticed"),
-        "/readyz": lambda _: _probe(
+        "/startupz": lambda _: probe(ok=True, text="started: what is written now is noticed"),
+        "/readyz": lambda _: probe(
             ok=status.ready, text="the first scan is over" if status.ready else "not yet scanned"
         ),
-        "/metrics": _Metrics(status).answer,
-        "/status.json": lambda _: _json(document(status)),
+        "/metrics": Metrics(lambda: _registry(status)).answer,
+        "/status.json": lambda _: as_json(document(status)),
         "/why.json": lambda query: _why(status, query),
     }
 
@@ -50,38 +49,19 @@ def _page(status: Status) -> Reply:
 
 def _healthz(status: Status) -> Reply:
     if status.waits_for:
-        return _probe(ok=True, text=f"waits for {status.waits_for}")
+        return probe(ok=True, text=f"waits for {status.waits_for}")
     still_s = status.still_s()
-    return _probe(ok=still_s < STILL_MAX_S, text=f"the loop turned {still_s:.0f} s ago")
-
-
-def _probe(*, ok: bool, text: str) -> Reply:
-    status = HTTPStatus.OK if ok else HTTPStatus.SERVICE_UNAVAILABLE
-    return Reply(f"{text}\n".encode(), TEXT, status)
-
-
-def _json(value: dict[str, Any], status: HTTPStatus = HTTPStatus.OK) -> Reply:
-    return Reply(json.dumps(value).encode(), JSON, status)
+    return probe(ok=still_s < STILL_MAX_S, text=f"the loop turned {still_s:.0f} s ago")
 
 
 def _why(status: Status, query: Mapping[str, str]) -> Reply:
     try:
-        return _json(status.why(query.get("name", "")))
+        return as_json(status.why(query.get("name", "")))
     except ValueError as exc:
-        return _json({"error": str(exc)}, HTTPStatus.BAD_REQUEST)
+        return as_json({"error": str(exc)}, HTTPStatus.BAD_REQUEST)
 
 
-class _Metrics:
-    """Creates the registry at the first scrape, because it takes memory."""
+def _registry(status: Status) -> CollectorRegistry:
+    from jostler.agent.observe import exposition  # noqa: PLC0415 - as above
 
-    def __init__(self, status: Status) -> None:
-        self._status = status
-        self._lock = threading.Lock()
-        self._registry: Any = None
-
-    def answer(self, _query: Mapping[str, str]) -> Reply:
-        from jostler.agent.observe import exposition  # noqa: PLC0415 - as above
-
-        with self._lock:  # two scrapes at once would create two registries
-            self._registry = self._registry or exposition.registry(self._status)
-            return Reply(exposition.text(self._registry), EXPOSITION)
+    return exposition.registry(status)

@@ -6,9 +6,10 @@ import html
 from typing import TYPE_CHECKING
 
 import pytest
+from prometheus_client import generate_latest
 
 from jostler.agent.observe.document import document
-from jostler.agent.observe.exposition import registry, text
+from jostler.agent.observe.exposition import registry
 from jostler.agent.observe.page import render
 from jostler.agent.observe.status import Status
 from jostler.cli.command_line import configure, parse_flags
@@ -32,6 +33,6 @@ def test_what_is_used_is_shown(native: Native, tmp_path: Path) -> None:
 
     assert shown["agent"]["native"] == native.told
     assert html.escape(native.told) in render(shown).decode()
-    metrics = text(registry(status)).decode()
+    metrics = generate_latest(registry(status)).decode()
     (info,) = [line for line in metrics.splitlines() if line.startswith("jostler_build_info{")]
     assert f'native="{native.version}"' in info
