@@ -71,6 +71,8 @@ def _sentence(exc: BaseException, host: str) -> str:
             return f"no network route leads to {host}"
         case OSError(filename=str(path)):
             return f"{path}: {exc.strerror}"
+        case ssl.SSLCertVerificationError(verify_message=str(why)):
+            return f"{host} has no valid certificate: {why}"
     template = next((template for kinds, template in _SENTENCES if isinstance(exc, kinds)), "")
     name = host.rpartition(":")[0] or host
     return template.format(host=host, name=name, why=getattr(exc, "reason", None) or exc)

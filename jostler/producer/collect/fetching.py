@@ -128,6 +128,9 @@ class Fetcher:
             raise FetchError(Failure.TLS, cause(exc, host)) from exc
         except (aiohttp.ClientResponseError, aiohttp.InvalidURL) as exc:
             raise FetchError(Failure.HTTP, f"{host} does not speak HTTP") from exc
+        except aiohttp.ServerDisconnectedError as exc:
+            words = f"{host} closes the connection without an answer"
+            raise FetchError(Failure.CONNECT, words) from exc
         except (aiohttp.ClientError, OSError) as exc:
             raise FetchError(Failure.CONNECT, cause(exc, host)) from exc
 
