@@ -39,14 +39,20 @@ class Disk:
         spool: the experiment's directory.
         limit: returns how many bytes of a disk of some size are to stay free.
         is_full: says whether an agent asks services to write no more files into this spool.
+        look_every_s: the time between two looks.
     """
 
     def __init__(
-        self, spool: Path, limit: Callable[[int], int], is_full: Callable[[Path], bool]
+        self,
+        spool: Path,
+        limit: Callable[[int], int],
+        is_full: Callable[[Path], bool],
+        look_every_s: float = LOOK_EVERY_S,
     ) -> None:
         self._spool = spool
         self._limit = limit
         self._is_full = is_full
+        self._look_every_s = look_every_s
         self._due_s = 0.0
         self.space = Space()
 
@@ -54,7 +60,7 @@ class Disk:
         """Return whether nothing is to be fetched now; log a change."""
         now_s = time.monotonic()
         if now_s >= self._due_s:
-            self._due_s = now_s + LOOK_EVERY_S
+            self._due_s = now_s + self._look_every_s
             before, self.space = self.space, self._look()
             if self.space.lacks != before.lacks:
                 self._say()

@@ -158,7 +158,7 @@ class _Table:
         def check(text: str) -> str:
             value_s = self.reading.seconds(text)
             if not least_s <= value_s <= most_s:
-                raise ValueError(f"{text} is not from {least_s * 1000:g}ms to {most_s:g}s")
+                raise ValueError(f"{text} is not from {least_s * 1000:g}ms to {most_s:.0f}s")
             return text
 
         text = self.text(key, check)
@@ -243,15 +243,15 @@ def _check_id(text: str) -> str:
 
 def _check_url(text: str) -> str:
     """Return a URL that can be fetched; messages do not repeat it, for it may have a secret."""
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:  # its words repeat a part of the URL
+        raise ValueError("is not a URL, or its port is not a number from 0 to 65535") from None
     if parts.scheme not in {"http", "https"}:
         raise ValueError("must begin with http:// or https://")
-    if not parts.hostname:
-        raise ValueError("names no host")
-    try:
-        parts.port  # noqa: B018 - it is read here to be checked
-    except ValueError:
-        raise ValueError("its port is not a number from 0 to 65535") from None
+    if not parts.hostname or port == 0:
+        raise ValueError("names no host, or port 0")
     if not text.isprintable() or " " in text:
         raise ValueError("has a space or a control character: write %20 or the like")
     return text

@@ -13,6 +13,7 @@ import asyncio
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
 
 import aiohttp
 from yarl import URL
@@ -115,7 +116,7 @@ class Fetcher:
         Raises:
             FetchError: there is no whole answer of status 200, and no 304 to a condition.
         """
-        host = URL(feed.url).authority.rpartition("@")[2]
+        host = urlsplit(feed.url).netloc.rpartition("@")[2]
         try:
             async with asyncio.timeout(feed.timeout_s):
                 return await self._follow(feed, validators, room)
@@ -126,11 +127,13 @@ class Fetcher:
             raise FetchError(Failure.CUT_OFF, f"{host} breaks off the body") from exc
         except (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch) as exc:
             raise FetchError(Failure.TLS, cause(exc, host)) from exc
-        except (aiohttp.ClientResponseError, aiohttp.InvalidURL) as exc:
+        except aiohttp.ClientResponseError as exc:
             raise FetchError(Failure.HTTP, f"{host} does not speak HTTP") from exc
         except aiohttp.ServerDisconnectedError as exc:
             words = f"{host} closes the connection without an answer"
             raise FetchError(Failure.CONNECT, words) from exc
+        except ValueError as exc:  # of aiohttp and yarl; it may repeat the URL
+            raise FetchError(Failure.CONNECT, f"{host} cannot be asked by this URL") from exc
         except (aiohttp.ClientError, OSError) as exc:
             raise FetchError(Failure.CONNECT, cause(exc, host)) from exc
 
