@@ -98,6 +98,7 @@ class Collector:
                     every_minute=EveryMinute(),
                 )
                 self.apply(feeds)
+                log.info("collect.started", feeds=len(feeds), directory=str(self.spool))
                 try:
                     while not stop.is_set():
                         await self._turn(stop)
