@@ -17,7 +17,8 @@ PIN = re.compile(r"^([a-z0-9][a-z0-9._-]*)==(\S+)", re.MULTILINE)
 OUTSIDE = """
 import importlib, json, pkgutil, sys
 import jostler
-optional = ("jostler.archive.bigquery_", "jostler.archive.serve.")  # extras of their own
+optional = ("jostler.archive.bigquery_", "jostler.archive.serve.",  # extras of their own
+            "jostler.producer.collect.collector", "jostler.producer.collect.fetching")
 for module in pkgutil.walk_packages(jostler.__path__, "jostler."):
     if not module.name.endswith("__main__") and not module.name.startswith(optional):
         importlib.import_module(module.name)

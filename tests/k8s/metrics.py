@@ -6,7 +6,7 @@ import re
 
 from tests.k8s.manifests import ROOT
 
-PAGES = ("docs/metrics.md", "docs/loader.md")
+PAGES = ("docs/metrics.md", "docs/loader.md", "docs/collect.md")
 # What Prometheus itself makes, and what prometheus_client adds.
 FOREIGN = {"up", "process_resident_memory_bytes"}
 NAME_RE = re.compile(r"\b(?:jostler|autoloader|process)_[a-z0-9_]+")

@@ -33,7 +33,7 @@ _TOKEN_RE = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
 """The name of a header, by RFC 9110."""
 _OURS = frozenset({"accept-encoding", "if-none-match", "if-modified-since", "host", "range"})
 """Headers that the collector sets itself, or that would change what an answer means."""
-_KEYS = ("id", "url", "every", "timeout", "headers", "as", "dedup", "prefix", "postfix")
+KEYS = ("id", "url", "every", "timeout", "headers", "as", "dedup", "prefix", "postfix")
 
 
 @dataclass(slots=True)
@@ -127,8 +127,8 @@ class _Table:
         given = table.get("id")
         self.about = f"feed {given}: " if isinstance(given, str) else ""
         for key in table:
-            if key not in _KEYS:
-                reading.unknown((*way, key), self.about, _KEYS)
+            if key not in KEYS:
+                reading.unknown((*way, key), self.about, KEYS)
 
     def wrong(self, key: str, problem: str) -> None:
         self.reading.wrong((*self._way, key), f"{self.about}{key}: {problem}")
