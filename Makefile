@@ -165,12 +165,14 @@ clients: $(CLIENTS)/.ready ## other clients of the embedded BigQuery: pandas-gbq
 
 MINUTES ?= 30
 RUNS ?= 200
+KILLS ?= 200
 model: $(READY) ## put known defects back into the agent and see the model of its promise find each (slow)
 	$(BIN)/python -m tests.torture.defects
 
-torture: java $(READY) ## kill agents (MINUTES=30), then loaders (RUNS=200) at random, fail everything, count all (slow)
+torture: java $(READY) ## kill agents (MINUTES=30), then loaders (RUNS=200), then collectors (KILLS=200) at random, fail everything, count all (slow)
 	$(BIN)/python -m tests.torture.agents --minutes $(MINUTES)
 	$(BIN)/python -m tests.torture.loaders --runs $(RUNS)
+	$(BIN)/python -m tests.torture.collectors --kills $(KILLS)
 
 clean: ## remove the virtual environment and what tools left
 	rm -rf $(VENV) $(CLIENTS) native/target .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist *.egg-info
