@@ -10,14 +10,16 @@ import os
 import signal
 import sys
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from jostler.archive.bucket_catalogue import BucketCatalogue
 from jostler.archive.cache import IndexCache
 from jostler.archive.catalogue import Query, Tally
+from jostler.archive.repeats import without_repeats
 from jostler.cli.archive_flags import COMMON, WHERE, Kind
 from jostler.cli.config_file import parse_with_file
 from jostler.cli.flags import usage
@@ -29,9 +31,10 @@ from jostler.storage import open_storage
 from jostler.words import counted, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from jostler.archive.catalogue import Catalogue
+    from jostler.archive.files import File
     from jostler.cli.flags import Flag
     from jostler.format.names import Place
     from jostler.storage import Storage
@@ -212,6 +215,20 @@ class Archive:
             limit=values.get("limit") or 0,
             newest_first=values.get("newest-first") or False,
         )
+
+    def files(self, query: Query) -> Iterator[File]:
+        """Search the files of a query, without repeats if `-collapse-repeats` says so.
+
+        Raises:
+            ValueError: the flags make no sense together.
+            JostlerError: the archive cannot be searched.
+        """
+        if not self.values["collapse-repeats"]:
+            return self.catalogue.files(query, self.tally)
+        if query.newest_first:
+            raise ValueError("-collapse-repeats and -newest-first: give one of them")
+        found = self.catalogue.files(replace(query, limit=0), self.tally)
+        return islice(without_repeats(found), query.limit or None)
 
     def say(self, text: str) -> None:
         """Write a line to standard error."""

@@ -136,6 +136,14 @@ NEWEST = Flag(
     help="begin with the latest day",
     variable=False,
 )
+COLLAPSE = Flag(
+    name="collapse-repeats",
+    read=boolean,
+    default="false",
+    help="leave out files whose body is that of the file before them in time, whichever node has"
+    " it: A A B A becomes A B A",
+    variable=False,
+)
 FORMAT = Flag(
     name="format",
     read=one_of(Format),

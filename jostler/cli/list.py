@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from jostler.archive.totals import day_totals
 from jostler.cli.archive_command import DONE, Archive, Command
-from jostler.cli.archive_flags import FORMAT, LIMIT, NEWEST, WHICH
+from jostler.cli.archive_flags import COLLAPSE, FORMAT, LIMIT, NEWEST, WHICH
 from jostler.cli.flags import Flag, boolean
 from jostler.cli.records import BUNDLES, DAYS, FILES, Kind, written
 
@@ -32,6 +32,7 @@ FLAGS = (
     *WHICH,
     Flag(name="bundles", read=boolean, default="false", help="list bundles", variable=False),
     Flag(name="days", read=boolean, default="false", help="list days", variable=False),
+    COLLAPSE,
     LIMIT,
     NEWEST,
     FORMAT,
@@ -49,6 +50,8 @@ def run(archive: Archive, words: list[str]) -> int:
     query, catalogue = archive.query(words), archive.catalogue
     if values["bundles"] and values["days"]:
         raise ValueError("-bundles and -days: give one of them")
+    if values["collapse-repeats"] and (values["bundles"] or values["days"]):
+        raise ValueError("-collapse-repeats: is for files, not for -bundles or -days")
     if values["days"]:
         if query.asks_files:
             raise ValueError("-days: files cannot be told apart by -work-id, -name or -hash")
@@ -56,7 +59,7 @@ def run(archive: Archive, words: list[str]) -> int:
     elif values["bundles"]:
         write(archive, catalogue.bundles(query, archive.tally), BUNDLES)
     else:
-        write(archive, catalogue.files(query, archive.tally), FILES)
+        write(archive, archive.files(query), FILES)
     return DONE
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from jostler.archive.reading import RowReader
 from jostler.archive.retrieve import Layout, Retrieval, Retrieved, alone
 from jostler.cli.archive_command import DONE, FAILED, PROBLEMS_SHOWN, Archive, Command
-from jostler.cli.archive_flags import WHICH
+from jostler.cli.archive_flags import COLLAPSE, WHICH
 from jostler.cli.flags import Flag, boolean
 from jostler.words import counted, duration, size
 
@@ -32,6 +32,7 @@ Exit status: 0 all is there; 1 something is not, and why; 2 wrong use.
 flags:"""
 FLAGS = (
     *WHICH,
+    COLLAPSE,
     Flag(
         name="flatten-days",
         read=boolean,
@@ -70,6 +71,8 @@ def run(archive: Archive, words: list[str]) -> int:
         values[f"{side}-day"] for side in ("first", "last")
     ):
         raise ValueError("-start and -end, or -first-day and -last-day: required: what to copy")
+    if values["keep-packed"] and values["collapse-repeats"]:
+        raise ValueError("-keep-packed and -collapse-repeats: give one of them")
     query, catalogue, report = archive.query(), archive.catalogue, Retrieved()
     layout = Layout(
         flatten_days=values["flatten-days"], flatten_datatypes=values["flatten-datatypes"]
@@ -82,7 +85,7 @@ def run(archive: Archive, words: list[str]) -> int:
             to.bundles(_watched(archive, report, found))
         else:
             reader = archive.closing(RowReader(archive.bucket))
-            to.files(_watched(archive, report, catalogue.files(query, archive.tally)), reader)
+            to.files(_watched(archive, report, archive.files(query)), reader)
     _tell(archive, report, "bundle" if values["keep-packed"] else "file")
     return FAILED if report.problems else DONE
 

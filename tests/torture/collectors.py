@@ -56,7 +56,7 @@ class Forks:
 
     def __init__(self, argv: list[str]) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, "--fork", json.dumps(argv)],
+            [sys.executable, "-m", "tests.torture.collectors", "--fork", json.dumps(argv)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

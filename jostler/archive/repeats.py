@@ -1,0 +1,89 @@
+"""Repeats: bodies that equal the one before them, as several collectors of one feed save them.
+
+Of A A B A, the second A is a repeat; the last one is none, for the feed had changed in between.
+
+**Invariant:** the first of each run of equal bodies is kept, whichever node saved it.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator
+
+    from jostler.archive.files import File
+
+T = TypeVar("T")
+_TIMED_RE = re.compile(r"(?P<prefix>.*)\d{8}T\d{6}\.\d{3}Z_(?P<body>[a-z2-7]{12})[^a-z2-7].*")
+"""A name with the hash of a body, as `jostler collect` writes it."""
+
+
+class Repeats:
+    """Finds repeats among rows in the order of time, of any number of feeds."""
+
+    def __init__(self) -> None:
+        self._last: dict[Hashable, Hashable] = {}
+
+    def is_repeat(self, feed: Hashable, body: Hashable) -> bool:
+        """Say whether the feed's last body was this one; it is from now on.
+
+        Args:
+            feed: what the row is of; rows of other feeds do not interrupt a run.
+            body: what is equal for equal bodies.
+        """
+        if feed in self._last and self._last[feed] == body:
+            return True
+        self._last[feed] = body
+        return False
+
+
+def collapse_repeats(
+    rows: Iterable[T], feed: Callable[[T], Hashable], body: Callable[[T], Hashable]
+) -> Iterator[T]:
+    """Yield the rows without repeats.
+
+    Args:
+        rows: in the order of time.
+        feed: returns what a row is of.
+        body: returns what is equal for equal bodies.
+    """
+    repeats = Repeats()
+    return (row for row in rows if not repeats.is_repeat(feed(row), body(row)))
+
+
+def identity(filename: str, digest: str) -> tuple[str, str]:
+    """Return the feed and the body of a file: equal bodies of one feed have equal ones.
+
+    A wrapped answer has its time in it, so its own Hash says nothing; its name has the hash of the
+    body.  Files that no collector named are of one feed, and equal if their Hashes are.
+
+    Args:
+        filename: the file's path or name.
+        digest: its Hash; if it is empty, the file is like no other.
+    """
+    name = filename.rpartition("/")[2]
+    if found := _TIMED_RE.fullmatch(name):
+        return found["prefix"], found["body"]
+    return "", digest or f"/{filename}"
+
+
+def without_repeats(files: Iterable[File]) -> Iterator[File]:
+    """Yield the files without repeats, in the order in which they come.
+
+    Args:
+        files: days in order, as a catalogue yields them; one day at a time is held in memory.
+    """
+    repeats = Repeats()
+    for _, day in groupby(files, key=lambda file: file.origin.day):
+        found = list(day)
+        kept = set()
+        for file in sorted(found, key=lambda file: (file.begin, file.name, file.node)):
+            prefix, body = identity(file.filename, file.hash)
+            if not repeats.is_repeat((file.datatype, prefix), body):
+                kept.add(file.position)
+        yield from (file for file in found if file.position in kept)
