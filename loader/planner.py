@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -22,10 +23,10 @@ from loader.plan.due import (
     TableDay,
     decide,
     fingerprint,
-    lost,
     schema_digest,
     within,
 )
+from loader.plan.losses import lost, owed
 from loader.plan.window import EVERYTHING, GIVEN, Window
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from loader.bigquery.warehouse import Warehouse
     from loader.cli.console import Console
     from loader.cli.options import Options
-    from loader.plan.due import DayKey, Known
+    from loader.plan.due import DayKey, Known, Loaded
 
 THREADS = 8
 FEW = 0.1
@@ -224,7 +225,15 @@ class Planner:
         loaded = self._ledger.loaded(again, made) if again else {}
         refusals = {day.key: lost(day, loaded.get(day.key)) for day in again}
         refused = [refusal for refusal in refusals.values() if refusal]
-        return [day for day in due if not refusals.get(day.key)], refused
+        kept = [day for day in due if not refusals.get(day.key)]
+        return [replace(day, owed=self._owed(day, loaded)) for day in kept], refused
+
+    def _owed(self, day: TableDay, loaded: dict[DayKey, Loaded]) -> int:
+        try:
+            return owed(day, loaded.get(day.key))
+        except BucketError as exc:
+            self.problem(f"{day.table.name} {day.date}", str(exc))
+            return loaded[day.key].rows
 
     def within_quota(self, due: list[TableDay]) -> list[TableDay]:
         """Postpone the days that exceed --jobs-per-day of their tables, and report them."""

@@ -233,6 +233,11 @@ def safe_node(name: str) -> str:
     return safe
 
 
+def is_merged_node(node: str) -> bool:
+    """Return whether the node part of a bundle's name is that of a merged bundle."""
+    return _MERGED_RE.fullmatch(node) is not None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """The place of one experiment's objects in a bucket.
@@ -331,7 +336,7 @@ class BundleName:
     @property
     def is_merged(self) -> bool:
         """Whether this is a merged bundle, or its index: its rows come from several nodes."""
-        return _MERGED_RE.fullmatch(self.node) is not None
+        return is_merged_node(self.node)
 
     @property
     def pair(self) -> str:

@@ -105,7 +105,7 @@ FROM (
 ) WHERE nth = 1"""
 
 _LOADED_SQL = """\
-SELECT `table`, `date`, TableMade, Bundles, {objects} FROM (
+SELECT `table`, `date`, TableMade, Bundles, RowsLoaded, {objects} FROM (
   SELECT *, ROW_NUMBER() OVER (
     PARTITION BY `table`, `date` ORDER BY TableMade DESC, Attempt DESC, Finished DESC) AS nth
   FROM `{loads}` WHERE `table` IN UNNEST(@tables) AND Status IN ('success', 'deleted')
@@ -204,7 +204,9 @@ class Ledger:
         tables = sorted({str(day.table.name) for day in days})
         return {
             (row["table"], row["date"]): Loaded(
-                count=row["Bundles"] or 0, objects=_digests(row["Objects"])
+                count=row["Bundles"] or 0,
+                objects=_digests(row["Objects"]),
+                rows=row["RowsLoaded"] or 0,
             )
             for row in self._warehouse.rows(sql, tables=tables)
             if row["TableMade"] == made.get(row["table"])

@@ -22,6 +22,7 @@ from loader.bigquery.record import MISMATCH, DayReport, Outcome, Run
 from loader.bucket import open_bucket, split_url
 from loader.errors import BucketError, MissingError, WarehouseError
 from loader.plan.due import Status, loss_message
+from loader.plan.losses import has_merged, left_out, too_few
 from loader.spark.wave import refused_id
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 CLEANERS = 4
 MANIFEST = "manifest.txt"
+_NOT_FOUND = "notFound"
 _COPY = len("000000-")
 """The length of what `Wave.copy_name` puts before a bundle's name."""
 _MANIFEST = "FILE_SET_SPEC_TYPE_NEW_LINE_DELIMITED_MANIFEST"
@@ -94,7 +96,12 @@ class PartitionLoader:
     def _load(self, found: Verified, ready: Ready, report: DayReport) -> Future[Outcome]:
         day = found.day
         if found.error:
-            return self._failed(report, found.error.partition(":")[0], found.error)
+            kind = found.error.partition(":")[0]
+            if kind == MissingError.__name__ and self._still(day) != day.fingerprint:
+                return _ended(_changed(day, day.attempt))  # compaction, say: look again
+            return self._failed(report, kind, found.error)
+        if found.good < day.owed:
+            return self._failed(report, "ObjectsGone", too_few(found.good, day.owed))
         if found.bad_fraction > self._run.max_bad:
             why = f"{found.rejected} of {found.rows} rows are bad, more than {self._run.max_bad:g}"
             # An id of this run only: another run may refuse the same day at the same time.
@@ -121,9 +128,10 @@ class PartitionLoader:
         if ended.lost:  # with the day's old number, so that the next run meets the same job again
             return self._failed(report, "ObjectsGone", ended.lost)
         if ended.overtaken or job is None:
-            outcome = Outcome(day=day, status=Status.SKIPPED, attempt=ended.attempt, overtaken=True)
-            return _ended(outcome)
+            return _ended(_changed(day, ended.attempt))
         if job.reason:  # the last attempt failed, too
+            if job.reason == _NOT_FOUND and self._still(day) != day.fingerprint:
+                return _ended(_changed(day, ended.attempt))
             return recorded
         if job.rows != found.good:
             why = f"job {job.id} wrote {job.rows} rows, {found.good} were expected"
@@ -236,7 +244,12 @@ class DayJobs:
         there = {_base(bundle.name) for bundle in self.found.day.bundles}
         loaded = [_base(uri) for uri in self._listed(job)]
         gone = [name for name in loaded if name not in there and name[_COPY:] not in there]
-        return loss_message(len(gone), len(loaded)) if gone else ""
+        if not gone:
+            return ""
+        if not has_merged(self.found.day):
+            return loss_message(len(gone), len(loaded))
+        least = job.rows - left_out(self.found.day)
+        return too_few(self.found.good, least) if self.found.good < least else ""
 
     def _listed(self, job: Job) -> Sequence[str]:
         """Return the URIs that a job loaded; a manifest's lines, if it still exists."""
@@ -293,6 +306,11 @@ def load_config(fingerprint: str, run_id: str, ledger: str) -> Json:
 
 def _base(name: str) -> str:
     return name.rpartition("/")[2]
+
+
+def _changed(day: TableDay, attempt: int) -> Outcome:
+    """Return the outcome of a day of which objects went away while it was read or loaded."""
+    return Outcome(day=day, status=Status.SKIPPED, attempt=attempt, overtaken=True)
 
 
 def _ended(outcome: Outcome) -> Future[Outcome]:

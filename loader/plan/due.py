@@ -77,10 +77,12 @@ class Loaded:
     Attributes:
         count: the number of objects.
         objects: their digests (see `object_digest`); None if an older version wrote the ledger row.
+        rows: the number of rows that were loaded.
     """
 
     count: int
     objects: frozenset[str] | None
+    rows: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,8 @@ class TableDay:
         fingerprint: the digest of bundles and schema.
         attempt: the number of the last load job when the ledger was read.
         reason: why the day is due.
+        owed: how many good rows it must have at least, because objects are gone that it was loaded
+            from and merged bundles have taken their place; else 0.
     """
 
     table: Table
@@ -102,6 +106,7 @@ class TableDay:
     fingerprint: str
     attempt: int = 0
     reason: str = ""
+    owed: int = 0
 
     @property
     def key(self) -> DayKey:
@@ -141,17 +146,13 @@ def object_digest(bundle: Bundle) -> str:
     return hashlib.blake2b(bundle.url.encode(), digest_size=DIGEST_BYTES).hexdigest()
 
 
-def lost(day: TableDay, loaded: Loaded | None) -> Refusal | None:
-    """Refuse a day if objects from which it was loaded are gone: loading would delete rows."""
+def gone_objects(day: TableDay, loaded: Loaded | None) -> int:
+    """Return how many of the objects from which a day was loaded are gone."""
     if loaded is None:
-        return None
+        return 0
     if loaded.objects is None:
-        gone = loaded.count - len(day.bundles)
-    else:
-        gone = len(loaded.objects - {object_digest(bundle) for bundle in day.bundles})
-    if gone <= 0:
-        return None
-    return Refusal(day=day, status=Status.FAILED, why=loss_message(gone, loaded.count))
+        return max(0, loaded.count - len(day.bundles))
+    return len(loaded.objects - {object_digest(bundle) for bundle in day.bundles})
 
 
 def loss_message(gone: int, count: int) -> str:

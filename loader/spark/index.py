@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from jostler.format.names import is_merged_node
 from jostler.format.row import content_hash
 from loader.bucket import open_bucket
 from loader.errors import BucketError
 from loader.spark import row
 from loader.spark.gunzip import CorruptError, blocks, split
 from loader.spark.limits import PACKED_MAX_BYTES, ROWS_MAX
+from loader.spark.nodes import nodes_of
 from loader.spark.verdicts import Verdicts
 from loader.spark.verify import read_ahead
 
@@ -120,7 +122,7 @@ def examined(
             rows = _told(data, task)
             if task.sampled:
                 _compare(task, rows, tables[task.data.table], patience_s)
-            yield Examined(ordinal, _keys(task, rows))
+            yield Examined(ordinal, _keys(rows))
         except (BucketError, CorruptError, DisagreesError) as exc:
             yield Examined(ordinal, b"", f"{task.data.name}: {exc}")
 
@@ -173,7 +175,11 @@ def _check(rows: list[_Raw], task: IndexTask) -> None:
     first, last, folder = rows[0], rows[-1], f"{data.day.path}/"
     if not first.ArchiveURL.endswith(f"/{data.name}"):
         raise DisagreesError(f"its index is that of {first.ArchiveURL}")
-    if any(one.ArchiveURL != first.ArchiveURL or one.Node != data.node for one in rows):
+    is_merged = is_merged_node(data.node)
+    if any(
+        one.ArchiveURL != first.ArchiveURL or (one.Node != data.node and not is_merged)
+        for one in rows
+    ):
         raise DisagreesError("its index has rows of other bundles")
     if any(one.Line != line for line, one in enumerate(rows, 1)):
         raise DisagreesError("lines lack in its index, or are in another order")
@@ -185,11 +191,11 @@ def _check(rows: list[_Raw], task: IndexTask) -> None:
         raise DisagreesError("by its index the object has another size")
 
 
-def _keys(task: IndexTask, rows: list[_Raw]) -> bytes:
-    data, blake2b = task.data, hashlib.blake2b
-    begin = f"{data.node}\0".encode()
-    names = (one.Filename.encode() for one in rows)
-    return b"".join([blake2b(begin + name, digest_size=KEY_BYTES).digest() for name in names])
+def _keys(rows: list[_Raw]) -> bytes:
+    blake2b = hashlib.blake2b
+    begins = {one.Node: f"{one.Node}\0".encode() for one in rows}
+    names = (begins[one.Node] + one.Filename.encode() for one in rows)
+    return b"".join([blake2b(name, digest_size=KEY_BYTES).digest() for name in names])
 
 
 def _compare(task: IndexTask, rows: list[_Raw], fields: Fields, patience_s: float) -> None:
@@ -204,8 +210,11 @@ def _compare(task: IndexTask, rows: list[_Raw], fields: Fields, patience_s: floa
     if data.size_bytes > PACKED_MAX_BYTES:
         raise DisagreesError("the object is too large")
     verdicts = Verdicts(data, fields)
+    packed = open_bucket(data.bucket, patience_s).read(data.name, data.generation)
+    if (nodes := nodes_of(packed)) and nodes != [one.Node for one in rows]:
+        raise DisagreesError("its index has other nodes than its table of nodes")
     line = 0
-    for block in blocks(open_bucket(data.bucket, patience_s).read(data.name, data.generation)):
+    for block in blocks(packed):
         verdicts.take(block)
         if verdicts.bad:
             raise DisagreesError(f"line {verdicts.bad[0]} is a bad row")

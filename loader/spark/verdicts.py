@@ -79,9 +79,16 @@ class Verdicts:
         self._head = row.NO_HEAD
         self._bare_ones = False
         self._day = f"{task.day.path}/".encode()
-        self._salt = row.salt(task.table, task.day, task.node)
-        self._identities = row.identities(task.table, task.day, task.node)
+        self._node = ""
+        self.of_node(task.node)
         self._rows = self._bytes = self._bare = 0
+
+    def of_node(self, node: str) -> None:
+        """Say which node the next lines come from; at first it is that of the bundle's name."""
+        if node != self._node:
+            task, self._node = self._task, node
+            self._salt = row.salt(task.table, task.day, node)
+            self._identities = row.identities(task.table, task.day, node)
 
     def take(self, block: bytes) -> None:
         """Judge the next lines: all at once if they are good, else one by one.

@@ -18,8 +18,9 @@ from jostler.schema import Use
 from loader.bucket import open_bucket
 from loader.errors import BucketError
 from loader.spark.findings import Findings, Whole
-from loader.spark.gunzip import CorruptError, blocks, salvaged
+from loader.spark.gunzip import CorruptError, salvaged
 from loader.spark.limits import PACKED_MAX_BYTES
+from loader.spark.nodes import blocks_by_node
 from loader.spark.verdicts import Verdicts
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Task:
         name: the object's name.
         generation: the object's generation when it was listed.
         size_bytes: the object's size.
-        node: the node that wrote the bundle.
+        node: the node that wrote the bundle; a merged bundle tells the nodes of its rows itself.
         day: the day that all rows must have.
         table: the index of its table in the wave.
         native: whether the native module is used.
@@ -73,7 +74,8 @@ def verified(
         verdicts = Verdicts(task, tables[task.table])
         try:
             check_size(task)
-            for block in blocks(data):
+            for node, block in blocks_by_node(data, task.node):
+                verdicts.of_node(node)
                 verdicts.take(block)
             findings.add(task.ordinal, verdicts.whole(), verdicts.keys, verdicts.bad)
         except CorruptError as exc:

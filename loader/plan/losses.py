@@ -1,0 +1,69 @@
+"""Whether to load a day anew would lose rows: objects that it was loaded from are gone.
+
+Compaction removes objects on purpose, after their rows are durable in a merged bundle.  Of a day
+that has merged bundles, what counts is therefore the number of its rows: it is loaded if it has as
+many as it was loaded with.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jostler.format.names import INDEX, Day, is_merged_node
+from loader.plan.due import Refusal, Status, gone_objects, loss_message
+
+if TYPE_CHECKING:
+    from loader.plan.due import Loaded, TableDay
+
+
+def lost(day: TableDay, loaded: Loaded | None) -> Refusal | None:
+    """Refuse a day if objects from which it was loaded are gone and no merged bundle is there."""
+    gone = gone_objects(day, loaded)
+    if loaded is None or not gone or has_merged(day):
+        return None
+    return Refusal(day=day, status=Status.FAILED, why=loss_message(gone, loaded.count))
+
+
+def owed(day: TableDay, loaded: Loaded | None) -> int:
+    """Return how many rows a day must have to be loaded; 0 if no object is gone.
+
+    Raises:
+        BucketError: the bucket cannot be listed.
+    """
+    if loaded is None or not gone_objects(day, loaded):
+        return 0
+    return max(0, loaded.rows - left_out(day))
+
+
+def has_merged(day: TableDay) -> bool:
+    """Return whether one of the day's bundles is a merged one."""
+    return any(is_merged_node(bundle.node) for bundle in day.bundles)
+
+
+def left_out(day: TableDay) -> int:
+    """Return how many rows the table index1 may have lost by compaction.
+
+    A file that was stored twice has two index rows, and one after its bundles are merged.  Tables
+    of data have had only one of its rows before.
+
+    Raises:
+        BucketError: the bucket cannot be listed.
+    """
+    if day.table.sources[0].datatype != INDEX:
+        return 0
+    found = 0
+    for source in day.table.sources:
+        prefix = f"{source.place.root}/{INDEX}/{Day(day.date).path}/"
+        for entry in source.bucket.list(prefix, metadata=True):
+            told = entry.metadata.get("repeats", "")
+            found += int(told) if told.isdecimal() else 0
+    return found
+
+
+def too_few(rows: int, least: int) -> str:
+    """Return the sentence for a day that has fewer rows than it was loaded with."""
+    return (
+        f"objects that it was loaded from are gone, and its merged bundles and others have {rows}"
+        f" good rows, not {least} as it was loaded with: to load the day would remove rows; restore"
+        " the objects, or use --accept-deletions"
+    )
