@@ -7,25 +7,37 @@ Pure: argv, environment and today are arguments.
 
 from __future__ import annotations
 
-import argparse
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from jostler.format.bigquery_names import Naming
 from jostler.format.names import Day, check_archived_datatype, check_experiment
 from jostler.schema import Use
+from loader.cli.values import (
+    Help,
+    Values,
+    choice,
+    count,
+    fraction,
+    given_words,
+    matching,
+    one_of,
+    parser_of,
+    seconds,
+    switch,
+    variable_of,
+)
 from loader.errors import UsageError
 from loader.plan.window import FIRST, GIVEN, LAST, Period, Window, of_period
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    import argparse
+    from collections.abc import Mapping, Sequence
     from datetime import date
 
 PREFIX = "JOSTLER_LOAD_"
-_T = TypeVar("_T")
-_Enum = TypeVar("_Enum", bound=StrEnum)
 _DATASET_RE = re.compile(r"[A-Za-z0-9_]{1,1024}", re.ASCII)
 _PROJECT_RE = re.compile(r"[a-z0-9.:-]{1,100}", re.ASCII)
 _BUCKET_RE = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}/?|file:///.+", re.ASCII)
@@ -84,8 +96,7 @@ class Options:
         return self.verify is Verify.INDEX
 
 
-# option, metavar ("" for a switch, "*" after it for a repeatable one), default, help
-HELP: tuple[tuple[str, str, str, str], ...] = (
+HELP: Help = (
     ("bucket", "URL*", "", "bucket to load from, gs://NAME or file:///DIR; repeatable"),
     ("api", "v1|v2|all", "all", "which layouts of the bucket to load"),
     ("experiment", "NAME*", "", "only this experiment; repeatable; all if not given"),
@@ -119,24 +130,12 @@ HELP: tuple[tuple[str, str, str, str], ...] = (
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the options; it takes values as text, and `parse` checks them."""
-    made = argparse.ArgumentParser(
-        prog="jostler-load",
-        description="Load bundles of measurement files into BigQuery tables, each row once.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-        exit_on_error=False,
+    return parser_of(
+        HELP,
+        "jostler-load",
+        "Load bundles of measurement files into BigQuery tables, each row once.",
+        EPILOG,
     )
-    for name, metavar, default, text in HELP:
-        flag = f"--{name}"
-        help_text = f"{text} (default {default})" if default not in {"", "false"} else text
-        if not metavar:
-            made.add_argument(flag, action="store_const", const="true", help=help_text)
-        elif metavar.endswith("*"):
-            made.add_argument(flag, action="append", metavar=metavar[:-1], help=help_text)
-        else:
-            made.add_argument(flag, metavar=metavar, help=help_text)
-    return made
 
 
 def parse(argv: Sequence[str], environ: Mapping[str, str], today: date) -> Options:
@@ -146,127 +145,81 @@ def parse(argv: Sequence[str], environ: Mapping[str, str], today: date) -> Optio
         UsageError: with every problem.
         SystemExit: after --help.
     """
-    try:
-        given, unknown = parser().parse_known_args(list(argv))
-    except argparse.ArgumentError as exc:
-        raise UsageError([str(exc)]) from exc
-    values = _Values(vars(given), environ)
-    values.problems += [f"{word}: there is no such option" for word in unknown]
-    values.problems += _unknown_variables(environ)
+    given, problems = given_words(parser(), argv)
+    values = _Values(given, environ, HELP, PREFIX)
+    values.problems += [*problems, *values.unknown_variables()]
     options = values.options(today)
     if values.problems:
         raise UsageError(values.problems)
     return options
 
 
-def _unknown_variables(environ: Mapping[str, str]) -> list[str]:
-    known = {variable(name) for name, *_ in HELP}
-    return [
-        f"{name}: there is no such option"
-        for name in sorted(environ)
-        if name.startswith(PREFIX) and name not in known
-    ]
-
-
 def variable(option: str) -> str:
     """Return the name of an option's environment variable."""
-    return PREFIX + option.upper().replace("-", "_")
+    return variable_of(PREFIX, option)
 
 
-class _Values:
-    """Converts the given texts to values, and collects a problem for each that is wrong."""
-
-    def __init__(self, given: Mapping[str, Any], environ: Mapping[str, str]) -> None:
-        self.problems: list[str] = []
-        self._given = given
-        self._environ = environ
-        self._defaults = {name: default for name, _, default, _ in HELP}
+class _Values(Values):
+    """The values of a load."""
 
     def options(self, today: date) -> Options:
-        project = self._one("project", _matching(_PROJECT_RE, "a project id"))
-        buckets = self._many("bucket", _matching(_BUCKET_RE, "gs://NAME or file:///DIR"))
+        project = self.one("project", matching(_PROJECT_RE, "a project id"))
+        buckets = self.many("bucket", matching(_BUCKET_RE, "gs://NAME or file:///DIR"))
         if not buckets and not any(problem.startswith("--bucket") for problem in self.problems):
             self.problems.append(f"--bucket or {variable('bucket')}: is needed")
         buckets = tuple(dict.fromkeys(url.rstrip("/") for url in buckets))
-        staging = self._text("staging")
+        staging = self.text("staging")
         if staging and not _STAGING_RE.fullmatch(staging):
             self.problems.append(f"--staging: {staging!r} is neither gs://… nor file:///…")
-        metrics = self._text("metrics")
+        metrics = self.text("metrics")
         if metrics and not _METRICS_RE.fullmatch(metrics):
             self.problems.append(f"--metrics: {metrics!r} is neither file:///… nor http(s)://…")
         self._modes()
-        api = self._one("api", _choice("v1", "v2", "all"))
+        api = self.one("api", choice("v1", "v2", "all"))
         return Options(
             bucket=buckets,
             api=("v1", "v2") if api == "all" else (str(api),),
-            experiment=frozenset(self._many("experiment", check_experiment)),
-            datatype=frozenset(self._many("datatype", check_archived_datatype)),
+            experiment=frozenset(self.many("experiment", check_experiment)),
+            datatype=frozenset(self.many("datatype", check_archived_datatype)),
             window=self._window(today),
             project=str(project),
-            view_project=self._text("view-project") or str(project),
-            location=self._text("location"),
-            naming=self._one("naming", _one_of(Naming)) or Naming.MLAB,
+            view_project=self.text("view-project") or str(project),
+            location=self.text("location"),
+            naming=self.one("naming", one_of(Naming)) or Naming.MLAB,
             staging=_staging(staging, buckets),
-            meta_dataset=str(self._one("meta-dataset", _matching(_DATASET_RE, "a dataset name"))),
-            max_bad_fraction=self._one("max-bad-fraction", _fraction) or 0.0,
-            parallel_days=self._one("parallel-days", _count(1000)) or 1,
-            jobs_per_day=self._one("jobs-per-day", _count(30_000)) or 1,
-            share=self._one("share", _fraction) or 0.0,
-            patience_s=self._one("patience", _seconds) or 0.0,
-            native=self._one("native", _one_of(Use)) or Use.AUTO,
-            master=self._text("master"),
+            meta_dataset=str(self.one("meta-dataset", matching(_DATASET_RE, "a dataset name"))),
+            max_bad_fraction=self.one("max-bad-fraction", fraction) or 0.0,
+            parallel_days=self.one("parallel-days", count(1000)) or 1,
+            jobs_per_day=self.one("jobs-per-day", count(30_000)) or 1,
+            share=self.one("share", fraction) or 0.0,
+            patience_s=self.one("patience", seconds) or 0.0,
+            native=self.one("native", one_of(Use)) or Use.AUTO,
+            master=self.text("master"),
             metrics=metrics,
             period=self._period(),
-            verify=self._one("verify", _one_of(Verify)) or Verify.FULL,
-            sample=self._one("sample", _fraction) or 0.0,
-            force=bool(self._one("force", _switch)),
-            accept_deletions=bool(self._one("accept-deletions", _switch)),
-            allow_empty=bool(self._one("allow-empty", _switch)),
-            dry_run=bool(self._one("dry-run", _switch)),
-            verify_only=bool(self._one("verify-only", _switch)),
+            verify=self.one("verify", one_of(Verify)) or Verify.FULL,
+            sample=self.one("sample", fraction) or 0.0,
+            force=bool(self.one("force", switch)),
+            accept_deletions=bool(self.one("accept-deletions", switch)),
+            allow_empty=bool(self.one("allow-empty", switch)),
+            dry_run=bool(self.one("dry-run", switch)),
+            verify_only=bool(self.one("verify-only", switch)),
         )
 
     def _modes(self) -> None:
         """Refuse switches that exclude each other: --verify-only neither plans nor loads."""
         for other in ("dry-run", "force"):
-            if self._text(other) == self._text("verify-only") == "true":
+            if self.text(other) == self.text("verify-only") == "true":
                 self.problems.append(f"--{other} and --verify-only: only one of them")
-
-    def _text(self, name: str) -> str:
-        given = self._given[name.replace("-", "_")]
-        if given is None:
-            given = self._environ.get(variable(name)) or self._defaults[name]
-        return ",".join(given) if isinstance(given, list) else str(given)
-
-    def _one(self, name: str, convert: Callable[[str], _T]) -> _T | None:
-        text = self._text(name)
-        if not text:
-            self.problems.append(f"--{name} or {variable(name)}: is needed")
-            return None
-        try:
-            return convert(text)
-        except ValueError as exc:
-            self.problems.append(f"--{name}: {exc}")
-            return None
-
-    def _many(self, name: str, convert: Callable[[str], str]) -> tuple[str, ...]:
-        texts = [text.strip() for text in self._text(name).split(",") if text.strip()]
-        found = []
-        for text in texts:
-            try:
-                found.append(convert(text))
-            except ValueError as exc:
-                self.problems.append(f"--{name}: {exc}")
-        return tuple(found)
 
     def _period(self) -> str:
         """Return the period as metrics name it; `GIVEN` if --start or --end selects the days."""
-        given = self._text("start") or self._text("end")
-        return GIVEN if given else self._text("period")
+        given = self.text("start") or self.text("end")
+        return GIVEN if given else self.text("period")
 
     def _window(self, today: date) -> Window:
-        ends = [self._text("start"), self._text("end")]
-        period = self._one("period", _one_of(Period))
+        ends = [self.text("start"), self.text("end")]
+        period = self.one("period", one_of(Period))
         given = self._given["period"] or self._environ.get(variable("period"))
         if not any(ends):
             return of_period(period or Period.DAILY, today)
@@ -275,63 +228,11 @@ class _Values:
         days = [FIRST, LAST]
         for place, name in enumerate(("start", "end")):
             if ends[place]:
-                found = self._one(name, Day.parse)
+                found = self.one(name, Day.parse)
                 days[place] = found.date if found else days[place]
         if days[0] >= days[1]:
             self.problems.append(f"--start: {ends[0]} is not before --end {ends[1]}")
         return Window(start=days[0], end=days[1])
-
-
-def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str], str]:
-    def convert(text: str) -> str:
-        if not pattern.fullmatch(text):
-            raise ValueError(f"{text!r} is not {what}")
-        return text
-
-    return convert
-
-
-def _choice(*words: str) -> Callable[[str], str]:
-    return _matching(re.compile("|".join(map(re.escape, words))), f"one of {', '.join(words)}")
-
-
-def _one_of(kinds: type[_Enum]) -> Callable[[str], _Enum]:
-    convert = _choice(*kinds)
-    return lambda text: kinds(convert(text))
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a number") from None
-
-
-def _fraction(text: str) -> float:
-    if not 0 <= _number(text) <= 1:
-        raise ValueError(f"{text!r} is not between 0 and 1")
-    return float(text)
-
-
-def _count(most: int) -> Callable[[str], int]:
-    def convert(text: str) -> int:
-        if not text.isdecimal() or not 1 <= int(text) <= most:
-            raise ValueError(f"{text!r} is not a number from 1 to {most}")
-        return int(text)
-
-    return convert
-
-
-def _seconds(text: str) -> float:
-    if not 0 < _number(text) < float("inf"):
-        raise ValueError(f"{text!r} is not a number of seconds")
-    return float(text)
-
-
-def _switch(text: str) -> bool:
-    if text not in {"true", "false"}:
-        raise ValueError(f"{text!r} is neither true nor false")
-    return text == "true"
 
 
 def _staging(given: str, buckets: tuple[str, ...]) -> str:

@@ -1,0 +1,196 @@
+"""Texts of arguments and environment into values; used by each command of the loader.
+
+**Invariant:** every wrong text is one problem that names its option; nothing is raised for one.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from loader.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from enum import StrEnum
+
+_T = TypeVar("_T")
+_Enum = TypeVar("_Enum", bound="StrEnum")
+Help = tuple[tuple[str, str, str, str], ...]
+"""Option, metavar ("" for a switch, "*" after it for a repeatable one), default, help."""
+_UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_SIZE_RE = re.compile(r"([0-9]{1,15})(|B|KiB|MiB|GiB)", re.ASCII)
+
+
+def parser_of(table: Help, prog: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    """Return a parser of options that takes values as text."""
+    made = argparse.ArgumentParser(
+        prog=prog,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        exit_on_error=False,
+    )
+    for name, metavar, default, text in table:
+        flag = f"--{name}"
+        help_text = f"{text} (default {default})" if default not in {"", "false"} else text
+        if not metavar:
+            made.add_argument(flag, action="store_const", const="true", help=help_text)
+        elif metavar.endswith("*"):
+            made.add_argument(flag, action="append", metavar=metavar[:-1], help=help_text)
+        else:
+            made.add_argument(flag, metavar=metavar, help=help_text)
+    return made
+
+
+def given_words(
+    made: argparse.ArgumentParser, argv: Sequence[str]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the texts of the options, and a problem for each word that is none.
+
+    Raises:
+        UsageError: an option lacks its value.
+        SystemExit: after --help.
+    """
+    try:
+        given, unknown = made.parse_known_args(list(argv))
+    except argparse.ArgumentError as exc:
+        raise UsageError([str(exc)]) from exc
+    return vars(given), [f"{word}: there is no such option" for word in unknown]
+
+
+def variable_of(prefix: str, option: str) -> str:
+    """Return the name of an option's environment variable."""
+    return prefix + option.upper().replace("-", "_")
+
+
+class Values:
+    """Converts the given texts to values, and collects a problem for each that is wrong.
+
+    Args:
+        given: texts by option, with underscores.
+        environ: the environment.
+        table: the options.
+        prefix: of their environment variables.
+    """
+
+    def __init__(
+        self, given: Mapping[str, Any], environ: Mapping[str, str], table: Help, prefix: str
+    ) -> None:
+        self.problems: list[str] = []
+        self._prefix = prefix
+        self._given = given
+        self._environ = environ
+        self._defaults = {name: default for name, _, default, _ in table}
+
+    def unknown_variables(self) -> list[str]:
+        """Return a problem for each environment variable of the prefix that is no option."""
+        known = {variable_of(self._prefix, name) for name in self._defaults}
+        return [
+            f"{name}: there is no such option"
+            for name in sorted(self._environ)
+            if name.startswith(self._prefix) and name not in known
+        ]
+
+    def text(self, name: str) -> str:
+        """Return the text of an option; of a repeatable one, with commas."""
+        given = self._given[name.replace("-", "_")]
+        if given is None:
+            given = self._environ.get(variable_of(self._prefix, name)) or self._defaults[name]
+        return ",".join(given) if isinstance(given, list) else str(given)
+
+    def one(self, name: str, convert: Callable[[str], _T]) -> _T | None:
+        """Return the value of an option; None, and a problem, if it has none or a wrong one."""
+        text = self.text(name)
+        if not text:
+            self.problems.append(f"--{name} or {variable_of(self._prefix, name)}: is needed")
+            return None
+        try:
+            return convert(text)
+        except ValueError as exc:
+            self.problems.append(f"--{name}: {exc}")
+            return None
+
+    def many(self, name: str, convert: Callable[[str], str]) -> tuple[str, ...]:
+        """Return the values of a repeatable option, but the wrong ones."""
+        texts = [text.strip() for text in self.text(name).split(",") if text.strip()]
+        found = []
+        for text in texts:
+            try:
+                found.append(convert(text))
+            except ValueError as exc:
+                self.problems.append(f"--{name}: {exc}")
+        return tuple(found)
+
+
+def matching(pattern: re.Pattern[str], what: str) -> Callable[[str], str]:
+    """Return a converter that takes what matches a pattern."""
+
+    def convert(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(f"{text!r} is not {what}")
+        return text
+
+    return convert
+
+
+def choice(*words: str) -> Callable[[str], str]:
+    """Return a converter that takes one of some words."""
+    return matching(re.compile("|".join(map(re.escape, words))), f"one of {', '.join(words)}")
+
+
+def one_of(kinds: type[_Enum]) -> Callable[[str], _Enum]:
+    """Return a converter to a member of an enum."""
+    convert = choice(*kinds)
+    return lambda text: kinds(convert(text))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number") from None
+
+
+def fraction(text: str) -> float:
+    """Convert a number from 0 to 1."""
+    if not 0 <= _number(text) <= 1:
+        raise ValueError(f"{text!r} is not between 0 and 1")
+    return float(text)
+
+
+def count(most: int) -> Callable[[str], int]:
+    """Return a converter that takes a number from 1 on."""
+
+    def convert(text: str) -> int:
+        if not text.isdecimal() or not 1 <= int(text) <= most:
+            raise ValueError(f"{text!r} is not a number from 1 to {most}")
+        return int(text)
+
+    return convert
+
+
+def seconds(text: str) -> float:
+    """Convert a number of seconds above 0."""
+    if not 0 < _number(text) < float("inf"):
+        raise ValueError(f"{text!r} is not a number of seconds")
+    return float(text)
+
+
+def switch(text: str) -> bool:
+    """Convert true or false."""
+    if text not in {"true", "false"}:
+        raise ValueError(f"{text!r} is neither true nor false")
+    return text == "true"
+
+
+def size(text: str) -> int:
+    """Convert a number of bytes with a unit, such as 256MiB; without one it is bytes."""
+    found = _SIZE_RE.fullmatch(text)
+    if not found or int(found[1]) == 0:
+        raise ValueError(f"{text!r} is not a size such as 256MiB")
+    return int(found[1]) * _UNITS[found[2]]
