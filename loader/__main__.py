@@ -40,15 +40,35 @@ def _flush() -> None:
 
 
 def _run(argv: Sequence[str] | None) -> int:
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
-        options = parse(
-            sys.argv[1:] if argv is None else argv, os.environ, datetime.now(UTC).date()
-        )
+        if words[:1] == ["compact"]:
+            return _compact(words[1:])
+        return _load(words)
     except UsageError as exc:
         print("jostler-load: wrong options (see --help):", file=sys.stderr)
         for problem in exc.problems:
             print(f"  {problem}", file=sys.stderr)
         return WRONG_USE
+    except LoaderError as exc:
+        print(f"jostler-load: {exc}", file=sys.stderr)
+        return SOME_FAILED
+    except KeyboardInterrupt:
+        print("jostler-load: interrupted; the next run finds what was done", file=sys.stderr)
+        return SOME_FAILED
+
+
+def _compact(words: list[str]) -> int:
+    if missing := extras.missing(*extras.PACKAGES):
+        print(f"jostler-load: {missing}", file=sys.stderr)
+        return SOME_FAILED
+    from loader.cli import compact  # noqa: PLC0415 - see the module's invariant
+
+    return compact.main(words)
+
+
+def _load(words: list[str]) -> int:
+    options = parse(words, os.environ, datetime.now(UTC).date())
     if missing := extras.missing(*extras.PACKAGES):
         print(f"jostler-load: {missing}", file=sys.stderr)
         return SOME_FAILED
@@ -60,14 +80,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except ConfigError as exc:
         print(f"jostler-load: -{exc}", file=sys.stderr)
         return WRONG_USE
-    try:
-        return command(options)
-    except LoaderError as exc:
-        print(f"jostler-load: {exc}", file=sys.stderr)
-        return SOME_FAILED
-    except KeyboardInterrupt:
-        print("jostler-load: interrupted; the next run finds what was done", file=sys.stderr)
-        return SOME_FAILED
+    return command(options)
 
 
 if __name__ == "__main__":

@@ -64,11 +64,12 @@ class Bucket:
 
     Attributes:
         url: `gs://bucket` or `file:///dir`; an object's URL is `<url>/<name>`.
+        storage: for keepers of the archive, who share code with `jostler`; it raises their errors.
     """
 
     def __init__(self, storage: Storage) -> None:
         self.url = storage.url
-        self._storage = storage
+        self.storage = self._storage = storage
 
     def list(
         self, prefix: str, start: str = "", end: str = "", *, metadata: bool = False

@@ -83,7 +83,7 @@ class Loader:
         self._run = Run(
             id=self.run_id,
             host=socket.gethostname(),
-            version=_version(),
+            version=version_of_run(),
             max_bad=options.max_bad_fraction,
             patience_s=options.patience_s,
             staging=StagingPaths(staging=options.staging, run_id=self.run_id),
@@ -294,7 +294,8 @@ def _refused(refusal: Refusal) -> Outcome:
     return Outcome(day=refusal.day, status=refusal.status, why=refusal.why)
 
 
-def _version() -> str:
+def version_of_run() -> str:
+    """Return the versions of Python, jostler and Spark, for the ledger."""
     parts = [f"python {platform.python_version()}"]
     for package in ("jostler", "pyspark"):
         try:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 LOADS = "loads"
 REJECT_ROWS = "reject_rows"
+COMPACTIONS = "compactions"
 
 
 def _columns(text: str) -> Fields:
@@ -86,6 +87,26 @@ JobID         STRING    Load job of the day as it was planned; its number may ha
 RunID         STRING    The run, as in loads.
 """)
 
+COMPACTION_FIELDS = _columns("""
+date          DATE      Day of the bundles.
+Datatype      STRING    Of the bundles.
+Place         STRING    Prefix of the experiment's objects in the bucket.
+Started       TIMESTAMP When the run began.
+Finished      TIMESTAMP When this row was written.
+ArchiveURL    STRING    The merged bundle.
+Bundles       INTEGER   How many bundles it replaced.
+Rows          INTEGER   Of the merged bundle.
+RowsRepeated  INTEGER   Rows of the bundles that were left out as exact repeats.
+PlainBytes    INTEGER   Of its rows; 0 if the object was there before.
+ObjectsBefore INTEGER   Data and index objects that were removed.
+ObjectsAfter  INTEGER   Data and index objects that were stored.
+BytesBefore   INTEGER   Of the objects that were removed.
+BytesAfter    INTEGER   Of the objects that were stored.
+RunID         STRING    The run; begins with when it began.
+Host          STRING    Where the driver ran.
+Version       STRING    Of the loader, of Python and of Spark.
+""")
+
 # A table that was removed and made again begins anew with attempt 1.
 _DAYS_SQL = """\
 SELECT * EXCEPT (nth) FROM (
@@ -141,6 +162,14 @@ class Ledger:
         self._table(REJECT_ROWS, REJECT_FIELDS, "Bad rows of every attempt; see the view rejects.")
         self._view("days", _DAYS_SQL, "The newest success or refusal of each day of each table.")
         self._view("rejects", _REJECTS_SQL, "The bad rows that the newest loads left out.")
+
+    def prepare_compactions(self) -> None:
+        """Create the table `compactions`, or add columns that an older one lacks.
+
+        Raises:
+            RunError: it has other columns than these.
+        """
+        self._table(COMPACTIONS, COMPACTION_FIELDS, "One row for each merge of bundles.")
 
     def made_ms(self, table: str) -> int:
         """Return when a table was created, in ms since 1970; call after `prepare`."""

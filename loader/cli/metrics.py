@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram
 from prometheus_client import Counter as Total
 from prometheus_client.exposition import generate_latest, pushadd_to_gateway
 
+from jostler.archive.compact import DAMAGED, FAILED, FOREIGN, TORN
 from loader.bigquery.record import VERIFIED
 from loader.plan.due import ENDS, Status
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from loader.bigquery.record import Outcome
+    from loader.compacting import Report
 
 BUCKETS = (10, 21.5, 46.4, 100, 215, 464, 1000, 2150, 4640, 10_000, 21_500, 46_400)
 """The buckets of the Go autoloader's `autoloader_duration`, in seconds."""
@@ -46,6 +48,11 @@ _HELP = {
     "newest": "The newest day of the last run with this status, in seconds since 1970.",
     "took": "How long the datatype's days took in the last run, in seconds.",
     "jobs": "Days of the last run that had a load job.",
+    "merges": "Bundles that the last compaction has made of others.",
+    "merged": "Bundles that the last compaction has replaced by merged ones.",
+    "left": "Bundles that the last compaction has left alone, by the reason.",
+    "merged_rows": "Rows of the bundles that the last compaction has merged, by outcome.",
+    "moved": "Bytes of the objects that the last compaction has removed and stored.",
 }
 _GOOD = frozenset({Status.SUCCESS, Status.SKIPPED})
 
@@ -109,6 +116,33 @@ def of_comparison(differences: int) -> CollectorRegistry:
     registry = CollectorRegistry()
     differ = Gauge("jostler_load_count_differences", _HELP["found"], _DATATYPE, registry=registry)
     differ.labels("all", "all").set(differences)
+    return registry
+
+
+def of_compaction(report: Report, ended_s: float, spent_s: float) -> CollectorRegistry:
+    """Return the metrics of a compaction.
+
+    Args:
+        report: what it has done.
+        ended_s: when it ended, Unix time.
+        spent_s: how long it took.
+    """
+    registry = CollectorRegistry()
+    done = report.done
+    _one(registry, "jostler_compact_merges", _HELP["merges"], len(done))
+    _one(registry, "jostler_compact_bundles", _HELP["merged"], sum(one.inputs for one in done))
+    left = Gauge("jostler_compact_left", _HELP["left"], ("reason",), registry=registry)
+    found = Counter(one.reason for one in report.left)
+    for reason in (FOREIGN, DAMAGED, TORN, FAILED):
+        left.labels(reason).set(found[reason])
+    rows = Gauge("jostler_compact_rows", _HELP["merged_rows"], ("outcome",), registry=registry)
+    rows.labels("kept").set(sum(one.rows for one in done))
+    rows.labels("repeated").set(sum(one.repeats for one in done))
+    moved = Gauge("jostler_compact_bytes", _HELP["moved"], ("objects",), registry=registry)
+    moved.labels("removed").set(sum(one.bytes_before for one in done))
+    moved.labels("stored").set(sum(one.bytes_after for one in done))
+    _one(registry, "jostler_compact_run_timestamp_seconds", _HELP["ended"], ended_s)
+    _one(registry, "jostler_compact_run_seconds", _HELP["spent"], spent_s)
     return registry
 
 

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from datetime import date
 
 PREFIX = "JOSTLER_LOAD_"
-_DATASET_RE = re.compile(r"[A-Za-z0-9_]{1,1024}", re.ASCII)
-_PROJECT_RE = re.compile(r"[a-z0-9.:-]{1,100}", re.ASCII)
-_BUCKET_RE = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}/?|file:///.+", re.ASCII)
-_METRICS_RE = re.compile(r"file:///.+|https?://[^/?#]+(:\d+)?(/[^?#]*)?", re.ASCII)
+DATASET_RE = re.compile(r"[A-Za-z0-9_]{1,1024}", re.ASCII)
+PROJECT_RE = re.compile(r"[a-z0-9.:-]{1,100}", re.ASCII)
+BUCKET_RE = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}/?|file:///.+", re.ASCII)
+METRICS_RE = re.compile(r"file:///.+|https?://[^/?#]+(:\d+)?(/[^?#]*)?", re.ASCII)
 _STAGING_RE = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}(/.*)?|file:///.+", re.ASCII)
 
 EPILOG = f"""\
@@ -163,8 +163,8 @@ class _Values(Values):
     """The values of a load."""
 
     def options(self, today: date) -> Options:
-        project = self.one("project", matching(_PROJECT_RE, "a project id"))
-        buckets = self.many("bucket", matching(_BUCKET_RE, "gs://NAME or file:///DIR"))
+        project = self.one("project", matching(PROJECT_RE, "a project id"))
+        buckets = self.many("bucket", matching(BUCKET_RE, "gs://NAME or file:///DIR"))
         if not buckets and not any(problem.startswith("--bucket") for problem in self.problems):
             self.problems.append(f"--bucket or {variable('bucket')}: is needed")
         buckets = tuple(dict.fromkeys(url.rstrip("/") for url in buckets))
@@ -172,7 +172,7 @@ class _Values(Values):
         if staging and not _STAGING_RE.fullmatch(staging):
             self.problems.append(f"--staging: {staging!r} is neither gs://… nor file:///…")
         metrics = self.text("metrics")
-        if metrics and not _METRICS_RE.fullmatch(metrics):
+        if metrics and not METRICS_RE.fullmatch(metrics):
             self.problems.append(f"--metrics: {metrics!r} is neither file:///… nor http(s)://…")
         self._modes()
         api = self.one("api", choice("v1", "v2", "all"))
@@ -187,7 +187,7 @@ class _Values(Values):
             location=self.text("location"),
             naming=self.one("naming", one_of(Naming)) or Naming.MLAB,
             staging=_staging(staging, buckets),
-            meta_dataset=str(self.one("meta-dataset", matching(_DATASET_RE, "a dataset name"))),
+            meta_dataset=str(self.one("meta-dataset", matching(DATASET_RE, "a dataset name"))),
             max_bad_fraction=self.one("max-bad-fraction", fraction) or 0.0,
             parallel_days=self.one("parallel-days", count(1000)) or 1,
             jobs_per_day=self.one("jobs-per-day", count(30_000)) or 1,

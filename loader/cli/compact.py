@@ -1,0 +1,107 @@
+"""The command `jostler-load compact`: merge the small bundles of past days.
+
+**Invariant:** the exit status is 0 only if nothing had to be left alone but what has a form that is
+not merged.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from loader.cli import metrics
+from loader.cli.compact_options import parse
+from loader.cli.console import Console, size
+from loader.compacting import Compactor, Report, left_by_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from loader.cli.compact_options import CompactOptions
+
+OK, NOT_ALL = 0, 1
+LEFT_SHOWN = 20
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command; return its exit status.
+
+    Raises:
+        UsageError: wrong options.
+        LoaderError: nothing could be done.
+    """
+    return command(parse(argv, os.environ, datetime.now(UTC).date()), Console())
+
+
+def command(options: CompactOptions, console: Console) -> int:
+    """Compact, or print what would be done; return the exit status.
+
+    Raises:
+        LoaderError: nothing could be done.
+    """
+    compactor = Compactor(options, console)
+    if options.dry_run:
+        return _dry_run(compactor, console)
+    began_s = time.monotonic()
+    report = compactor.run()
+    _summary(report, console, time.monotonic() - began_s)
+    if options.metrics:
+        try:
+            registry = metrics.of_compaction(report, time.time(), time.monotonic() - began_s)
+            metrics.write(options.metrics, registry, job="jostler-compact")
+        except OSError as exc:
+            console.event("metrics.not_written", "warning", url=options.metrics, error=str(exc))
+    return OK if report.well else NOT_ALL
+
+
+def _dry_run(compactor: Compactor, console: Console) -> int:
+    """Print objects and bytes of each group, before and after.
+
+    After: at the most; exact repeats go, and rows are packed anew.
+    """
+    planned = compactor.plan()
+    rows = [
+        (
+            f"{url}/{group.place.root}",
+            group.datatype,
+            group.day.iso,
+            len(group.members),
+            group.objects,
+            2,
+            size(group.total_bytes),
+        )
+        for url, group in planned
+    ]
+    if rows:
+        head = ("place", "datatype", "day", "bundles", "objects before", "after", "size")
+        console.table(head, rows)
+    for problem in compactor.report.problems:
+        console.result(problem)
+    before = sum(group.objects for _, group in planned)
+    total = size(sum(group.total_bytes for _, group in planned))
+    console.result(
+        f"{len(planned)} merges: {before} objects would become {2 * len(planned)},"
+        f" {total} at the most; nothing was touched"
+    )
+    return NOT_ALL if compactor.report.problems else OK
+
+
+def _summary(report: Report, console: Console, spent_s: float) -> None:
+    told = [one for one in report.left if one.reason in {"damaged", "no-index", "failed"}]
+    for one in told[:LEFT_SHOWN]:
+        console.result(f"{one.url}: left alone: {one.why}")
+    if len(told) > LEFT_SHOWN:
+        console.result(f"and {len(told) - LEFT_SHOWN} bundles more that were left alone")
+    for problem in report.problems:
+        console.result(problem)
+    done = report.done
+    objects = [sum(getattr(one, f"objects_{when}") for one in done) for when in ("before", "after")]
+    sizes = [sum(getattr(one, f"bytes_{when}") for one in done) for when in ("before", "after")]
+    left = ", ".join(f"{n} {why}" for why, n in sorted(left_by_reason(report.left).items()))
+    console.result(
+        f"{len(done)} merges: {objects[0]} objects became {objects[1]}, {size(sizes[0])} became"
+        f" {size(sizes[1])}, {sum(one.repeats for one in done)} repeated rows left out;"
+        f" left alone: {left or 'none'}; {spent_s:.1f} s"
+    )

@@ -1,0 +1,158 @@
+"""The options of `jostler-load compact`.
+
+**Invariant:** all mistakes are found before anything is touched, and are reported together.
+
+Pure: argv, environment and today are arguments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from jostler.archive.compact_days import FIRST, last_settled
+from jostler.format.names import Day, check_archived_datatype, check_experiment
+from loader.cli.options import BUCKET_RE, DATASET_RE, METRICS_RE, PROJECT_RE
+from loader.cli.values import (
+    Help,
+    Values,
+    choice,
+    given_words,
+    matching,
+    parser_of,
+    seconds,
+    size,
+    switch,
+)
+from loader.errors import UsageError
+from loader.spark.limits import PLAIN_MAX_BYTES
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Mapping, Sequence
+    from datetime import date
+
+PREFIX = "JOSTLER_COMPACT_"
+EPILOG = f"""\
+Bundles of past days that are smaller than --small are merged, those of one datatype, day and schema
+together; see docs/compaction.md.  Several compactors may run at once, and beside agents and loads.
+Every option can be given by the environment too: --meta-dataset is {PREFIX}META_DATASET.
+STORAGE_EMULATOR_HOST and BIGQUERY_EMULATOR_HOST (URLs) lead to other servers than Google's.
+Exit status: 0 all well; 1 a bundle had to be left alone, or a request failed; 2 wrong use."""
+
+HELP: Help = (
+    ("bucket", "URL*", "", "bucket to compact, gs://NAME or file:///DIR; repeatable"),
+    ("api", "v1|v2|all", "all", "which layouts of the bucket to compact"),
+    ("experiment", "NAME*", "", "only this experiment; repeatable; all if not given"),
+    ("datatype", "NAME*", "", "only this datatype; repeatable; all if not given"),
+    ("start", "YYYY/MM/DD", "", "first day to look at; the first of all if not given"),
+    ("end", "YYYY/MM/DD", "", "day after the last one to look at, if that has settled"),
+    ("settled", "DAYS", "1", "how long a day must be over"),
+    ("small", "SIZE", "8MiB", "data objects of this size or larger are left alone"),
+    ("target", "SIZE", "256MiB", "the most bytes of rows, uncompressed, in a merged bundle"),
+    ("dry-run", "", "false", "print objects and bytes before and after, and change nothing"),
+    ("project", "ID", "", "project of the table that records each merge; none if not given"),
+    ("location", "NAME", "US", "where a new dataset is made"),
+    ("meta-dataset", "NAME", "jostler", "dataset of the table compactions"),
+    ("patience", "SECONDS", "120", "how long a request to bucket or BigQuery is tried again"),
+    ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
+    ("metrics", "URL", "", "where to leave metrics: file:///DIR/NAME.prom or a push gateway"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactOptions:
+    """What a compaction is to do; each attribute is the option of its name (see `HELP`)."""
+
+    bucket: tuple[str, ...]
+    api: tuple[str, ...]
+    experiment: frozenset[str]
+    datatype: frozenset[str]
+    first: date
+    last: date
+    small_bytes: int
+    target_bytes: int
+    dry_run: bool
+    project: str
+    location: str
+    meta_dataset: str
+    patience_s: float
+    master: str
+    metrics: str
+
+
+def parse(argv: Sequence[str], environ: Mapping[str, str], today: date) -> CompactOptions:
+    """Read arguments and environment.
+
+    Raises:
+        UsageError: with every problem.
+        SystemExit: after --help.
+    """
+    made = parser_of(
+        HELP,
+        "jostler-load compact",
+        "Merge the small bundles of past days into large ones.",
+        EPILOG,
+    )
+    given, problems = given_words(made, argv)
+    values = Values(given, environ, HELP, PREFIX)
+    values.problems += [*problems, *values.unknown_variables()]
+    options = _options(values, today)
+    if values.problems:
+        raise UsageError(values.problems)
+    return options
+
+
+def _options(values: Values, today: date) -> CompactOptions:
+    buckets = values.many("bucket", matching(BUCKET_RE, "gs://NAME or file:///DIR"))
+    if not buckets and not any(problem.startswith("--bucket") for problem in values.problems):
+        values.problems.append(f"--bucket or {PREFIX}BUCKET: is needed")
+    api = values.one("api", choice("v1", "v2", "all"))
+    first, last = _days(values, today)
+    return CompactOptions(
+        bucket=tuple(dict.fromkeys(url.rstrip("/") for url in buckets)),
+        api=("v1", "v2") if api == "all" else (str(api),),
+        experiment=frozenset(values.many("experiment", check_experiment)),
+        datatype=frozenset(values.many("datatype", check_archived_datatype)),
+        first=first,
+        last=last,
+        small_bytes=values.one("small", size) or 1,
+        target_bytes=values.one("target", _target) or 1,
+        dry_run=bool(values.one("dry-run", switch)),
+        project=str(_optional(values, "project", PROJECT_RE, "a project id")),
+        location=values.text("location"),
+        meta_dataset=str(values.one("meta-dataset", matching(DATASET_RE, "a dataset name"))),
+        patience_s=values.one("patience", seconds) or 0.0,
+        master=values.text("master"),
+        metrics=_optional(values, "metrics", METRICS_RE, "file:///… or http(s)://…"),
+    )
+
+
+def _days(values: Values, today: date) -> tuple[date, date]:
+    settled = values.one("settled", _settled)
+    last = last_settled(today, settled or 0)
+    first = FIRST
+    if values.text("start"):
+        start = values.one("start", Day.parse)
+        first = start.date if start else first
+    if values.text("end"):
+        end = values.one("end", Day.parse)
+        last = min(last, end.date - timedelta(days=1)) if end else last
+    return first, last
+
+
+def _optional(values: Values, name: str, pattern: re.Pattern[str], what: str) -> str:
+    return values.one(name, matching(pattern, what)) or "" if values.text(name) else ""
+
+
+def _settled(text: str) -> int:
+    if not text.isdecimal() or int(text) > 36_500:  # noqa: PLR2004 - a hundred years
+        raise ValueError(f"{text!r} is not a number of days, 0 or more")
+    return int(text)
+
+
+def _target(text: str) -> int:
+    if size(text) >= PLAIN_MAX_BYTES:
+        raise ValueError(f"{text!r} is not below 1GiB, which is what the loader takes")
+    return size(text)

@@ -1,0 +1,238 @@
+"""`jostler-load compact`, and the loader after it: a compacted day has the same rows as before."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jostler.archive.compact_days import FIRST, LAST, days
+from jostler.archive.compact_plan import groups
+from jostler.archive.verify import verify
+from jostler.format.names import BundleName
+from loader import compacting
+from loader.__main__ import main
+from loader.cli.compact_options import HELP, PREFIX, parse
+from loader.errors import UsageError
+from tests.loader.archived import Agents, files
+from tests.loader.world import DAY, PLACE, Ran
+from tests.support.spool import DATATYPE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.loader.world import World
+
+FOO = "raw_exp.foo1"
+PERIOD = ("--start", "2026/01/01", "--end", "2026/01/09")
+
+
+def compact(world: World, *more: str) -> Ran:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(["compact", "--bucket", world.url, "--patience", "20", *more])
+    return Ran(code, out.getvalue(), err.getvalue())
+
+
+def answers(world: World) -> list[list[dict[str, Any]]]:
+    """Ask the tables of a day for what does not name its objects."""
+    table = f"SELECT date, archiver.Filename AS f, raw FROM `{FOO}` WHERE date = '{DAY}' ORDER BY 2"
+    index = (
+        "SELECT raw.Filename AS f, raw.Node AS n, raw.Hash AS h, raw.TimeAdded AS t, raw.Start AS s"
+        f" FROM `raw_exp.index1` WHERE date = '{DAY}' ORDER BY 1, 2, 3"
+    )
+    return [world.sql(table), world.sql(index)]
+
+
+@pytest.fixture
+def stored(world: World) -> Agents:
+    """Five bundles of a day by three nodes; a file came twice, two nodes have a name in common."""
+    agents = Agents(world)
+    for number in range(4):
+        agents.store(files(number, number + 10), node=f"node{number % 3}")
+    agents.store(files(2, 99), node="node2")
+    return agents
+
+
+def test_a_compacted_day_is_loaded_once_more_with_the_same_rows(
+    stored: Agents, spark: SparkSession
+) -> None:
+    """Objects are gone that it was loaded from, and their rows are in a merged bundle."""
+    world = stored.world
+    how = PERIOD
+    assert world.load(*how).code == 0
+    before = answers(world)
+    assert len(before[0]) == 9
+
+    done = compact(world, "--project", world.project)
+    again = world.load(*how)
+
+    assert (done.code, again.code) == (0, 0), done.err + again.err
+    (name,) = world.names(f"autoload/v1/exp/{DATATYPE}/")
+    assert BundleName.parse(name).is_merged
+    day = again.days[FOO, str(DAY)]
+    assert (day["read"], day["loaded"], day["repeated"]) == (9, 9, 0)
+    after = answers(world)
+    assert after[0] == before[0]
+    repeat = next(row for row in before[1] if row["n"] == "node2" and row["f"].endswith("m2.json"))
+    assert len(before[1]) == len(after[1]) + 1
+    assert [row for row in before[1] if row["f"] != repeat["f"]] == [
+        row for row in after[1] if row["f"] != repeat["f"]
+    ]
+    assert world.load(*how).days == {}
+    assert compact(world).out.startswith("0 merges")
+    assert verify(stored.storage, "").problems == []
+    (told,) = world.sql("SELECT * FROM jostler.compactions")
+    assert (told["Bundles"], told["Rows"], told["RowsRepeated"]) == (5, 9, 1)
+    assert told["ArchiveURL"] == f"{world.url}/{name}"
+    used = world.sql(f"SELECT DISTINCT archiver.ArchiveURL AS u FROM `{FOO}` WHERE date = '{DAY}'")
+    assert used == [{"u": told["ArchiveURL"]}]
+
+
+def test_a_merge_that_was_interrupted_doubles_no_row(stored: Agents, spark: SparkSession) -> None:
+    """Merged bundle and inputs are there at once, the one even without its index."""
+    world = stored.world
+    kept = {name: world.get(name) for name in world.names("autoload/v1/exp/")}
+    assert compact(world).code == 0
+    (name,) = world.names(f"autoload/v1/exp/{DATATYPE}/")
+    for other, data in kept.items():
+        world.put(other, data)
+    world.remove(name.replace(f"/{DATATYPE}/", "/index1/").replace("-data.", "-index1."))
+
+    found = world.load(*PERIOD, "--datatype", DATATYPE)
+
+    day = found.days[FOO, str(DAY)]
+    assert (found.code, day["read"], day["loaded"], day["repeated"]) == (0, 19, 9, 10)
+    assert compact(world).code == 0
+    assert len(world.names(f"autoload/v1/exp/{DATATYPE}/")) == 1
+    assert world.load(*PERIOD, "--datatype", DATATYPE).code == 0
+    assert len(world.rows()) == 9
+
+
+def test_spark_compacts_what_threads_do(
+    stored: Agents, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same names and bytes, whoever does it."""
+    world = stored.world
+    kept = {name: world.get(name) for name in world.names("autoload/v1/exp/")}
+    assert compact(world).code == 0
+    names = world.names("autoload/v1/exp/")
+    by_threads = {name: gzip.decompress(world.get(name)) for name in names}
+    for name in by_threads:
+        world.remove(name)
+    for name, data in kept.items():
+        world.put(name, data)
+
+    monkeypatch.setattr(compacting, "DRIVER_BYTES", 0)
+
+    assert compact(world).code == 0
+    names = world.names("autoload/v1/exp/")
+    assert {name: gzip.decompress(world.get(name)) for name in names} == by_threads
+
+
+def test_a_day_that_has_fewer_rows_than_it_was_loaded_with_is_refused(
+    stored: Agents, spark: SparkSession
+) -> None:
+    """A bundle was removed by hand before the others were merged."""
+    world = stored.world
+    how = (*PERIOD, "--datatype", DATATYPE)
+    assert world.load(*how).code == 0
+    data = world.names(f"autoload/v1/exp/{DATATYPE}/")[0]
+    world.remove(data)
+    world.remove(data.replace(f"/{DATATYPE}/", "/index1/").replace("-data.", "-index1."))
+    assert compact(world).code == 0
+
+    refused = world.load(*how)
+
+    assert refused.code == 1
+    assert "have 7 good rows, not 9 as it was loaded with" in refused.out
+    assert len(world.rows()) == 9
+    assert world.load(*how, "--accept-deletions").code == 0
+    assert len(world.rows()) == 7
+
+
+def test_a_load_that_listed_before_a_compaction_looks_again(
+    stored: Agents, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bundles are gone when it reads them."""
+    world = stored.world
+    from loader.run import Loader  # noqa: PLC0415 - after the environment is set
+
+    load_all, compacted = Loader._load_all, []
+
+    def late(self: Any, due: Any, verifier: Any) -> Any:  # noqa: ANN401
+        if not compacted:
+            compacted.append(compact(world))
+        return load_all(self, due, verifier)
+
+    monkeypatch.setattr(Loader, "_load_all", late)
+
+    found = world.load(*PERIOD, "--verify", "full", "--datatype", DATATYPE)
+
+    assert compacted[0].code == found.code == 0, found.err
+    assert len(world.rows()) == 9
+
+
+def test_a_dry_run_changes_nothing_and_metrics_tell_what_was_done(
+    stored: Agents, tmp_path: Path
+) -> None:
+    """A bundle that is damaged is told, and is the one reason for status 1."""
+    world = stored.world
+    before = world.names()
+    name, _ = stored.store(files(50))
+    world.put(name, world.get(name)[:-3])
+
+    tried = compact(world, "--dry-run")
+
+    assert tried.code == 0
+    assert "1 merges: 12 objects would become 2," in tried.out
+    assert set(before) < set(world.names())
+    metrics = tmp_path / "compact.prom"
+    done = compact(world, "--metrics", metrics.as_uri())
+    assert done.code == 1
+    assert f"{world.url}/{name}: left alone: " in done.out
+    told = dict(
+        line.rsplit(" ", 1) for line in metrics.read_text().splitlines() if not line.startswith("#")
+    )
+    assert told['jostler_compact_left{reason="damaged"}'] == "1.0"
+    assert told["jostler_compact_bundles"] == "5.0"
+    assert told['jostler_compact_rows{outcome="repeated"}'] == "1.0"
+
+
+def test_days_that_have_not_settled_and_large_bundles_are_left(stored: Agents) -> None:
+    """Agents of other time zones still store bundles of them."""
+    world = stored.world
+    assert compact(world, "--end", "2026/01/02").out.startswith("0 merges")
+    assert compact(world, "--small", "10").out.startswith("0 merges")
+    assert compact(world, "--settled", "36500").out.startswith("0 merges")
+    assert compact(world, "--datatype", "bar1").code == 1
+    members = next(days(stored.storage, PLACE, DATATYPE, FIRST, LAST))[1]
+    assert [
+        len(group.members) for group in groups(members, small_bytes=1 << 20, target_bytes=1 << 28)
+    ] == [5]
+
+
+def test_options_are_read_from_arguments_and_environment() -> None:
+    """All mistakes are told at once."""
+    made = parse(
+        ["--bucket", "gs://b/", "--settled=2", "--small", "1MiB", "--end", "2026/01/03"],
+        {f"{PREFIX}TARGET": "64MiB"},
+        DAY.replace(day=20),
+    )
+    assert (made.bucket, made.small_bytes, made.target_bytes) == (("gs://b",), 1 << 20, 1 << 26)
+    assert made.last == DAY
+    with pytest.raises(UsageError) as caught:
+        parse(
+            ["--settled", "x", "--target", "1GiB", "--small", "0", "--odd"],
+            {f"{PREFIX}NOTHING": "1"},
+            DAY,
+        )
+    told = "\n".join(caught.value.problems)
+    for word in ("--settled", "--target", "--small", "--odd", f"{PREFIX}NOTHING", "--bucket"):
+        assert word in told
+    assert len({name for name, *_ in HELP}) == len(HELP)
