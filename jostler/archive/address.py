@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from jostler.archive.query import Query
 from jostler.errors import JostlerError
 from jostler.format.names import BUNDLE_SUFFIX, BundleName, Place
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
     from jostler.archive.catalogue import Catalogue
     from jostler.archive.files import File, Tally
-    from jostler.archive.query import Query
-
 CANDIDATES = 10
 _HASH_RE = re.compile(r"[0-9a-fA-F]{32}", re.ASCII)
 _MAGIC_RE = re.compile(r"[*?\[]")
@@ -108,6 +107,34 @@ def _split(url: str, buckets: Sequence[str]) -> tuple[str, str]:
     return url[: at - 1], url[at:]
 
 
+def _moved(address: Address, query: Query) -> Query:
+    """Return a query for a file whose bundle is gone: compaction has moved it to another one."""
+    bundle = address.bundle
+    assert bundle
+    return replace(
+        query,
+        datatypes=(bundle.datatype,),
+        nodes=() if bundle.is_merged else (bundle.node,),
+        first_day=bundle.day.date,
+        last_day=bundle.day.date,
+        filename=_MAGIC_RE.sub(r"[\g<0>]", address.filename),
+    )
+
+
+def find_moved(file: File, catalogue: Catalogue) -> File | None:
+    """Return where a file is now whose bundle went away after it was found; None if nowhere."""
+    query = Query(
+        datatypes=(file.datatype,),
+        nodes=(file.node,),
+        first_day=file.origin.day,
+        last_day=file.origin.day,
+        filename=_MAGIC_RE.sub(r"[\g<0>]", file.filename),
+        hash=file.hash,
+    )
+    found = list(catalogue.files(query))
+    return next((one for one in found if one.origin.data != file.origin.data), None)
+
+
 def find(address: Address, catalogue: Catalogue, query: Query, tally: Tally | None = None) -> File:
     """Return the one file that an address names; of equal contents, the first.
 
@@ -124,11 +151,14 @@ def find(address: Address, catalogue: Catalogue, query: Query, tally: Tally | No
     found = list(catalogue.files(replace(address.narrow(query), limit=most), tally))
     if address.bundle:
         found = [file for file in found if file.filename == address.filename]
+        found = found or list(catalogue.files(replace(_moved(address, query), limit=most), tally))
     if not found:
         raise AddressError(f"{address.text!r}: no such file in the days that were searched")
     if len(found) > 1:
-        several = "\n  ".join(file.address for file in found)
+        several = "\n  ".join(
+            f"{file.address}, node {file.node}, hash {file.hash or 'unknown'}" for file in found
+        )
         more = " or more" if len(found) == CANDIDATES else ""
         text = f"{address.text!r} names {len(found)}{more} files:\n  {several}"
-        raise AddressError(text, hint="give one of these addresses, or -datatype and -node")
+        raise AddressError(text, hint="give one of these addresses, a hash, or -datatype and -node")
     return found[0]

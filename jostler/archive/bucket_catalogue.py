@@ -7,7 +7,7 @@ follows from the index object's, never from the content of a row.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import closing
 from dataclasses import replace
 from itertools import groupby
@@ -22,7 +22,7 @@ from jostler.archive.files import Bundle, File, NodeDay, Position, Rejects, Tall
 from jostler.archive.indexes import IndexReader
 from jostler.archive.listing import Folder, Wanted, folders, one
 from jostler.errors import StorageError
-from jostler.format.names import REJECTED, BundleName
+from jostler.format.names import REJECTED, BundleName, is_merged_ending
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -40,6 +40,7 @@ T = TypeVar("T")
 class _Reason(msgspec.Struct):
     Datatype: str
     Reason: str
+    Node: str = ""
 
 
 class _RejectedRow(msgspec.Struct):
@@ -110,13 +111,21 @@ class BucketCatalogue:
                         yield index.bundle
 
     def nodes(self, query: Query) -> tuple[str, ...]:
-        """List, and take the nodes out of the names."""
+        """List, and take the nodes out of the names; those of merged bundles are in their index."""
         found: set[str] = set()
         first, last = query.days()
         for folder in self._folders(query, first, last):
             wanted = Wanted(query)
             for name in wanted.names(folder):
-                found.update(_nodes(name, query.datatypes))
+                if not name.is_merged:
+                    found.update(_nodes(name, query.datatypes))
+            merged = [
+                one
+                for one in self._reader.wanted(query, folder, Tally())
+                if is_merged_ending(one.ending)
+            ]
+            for index in self._reader.read(merged, query, Tally(), rows=False):
+                found.add(index.origin.node)
         return tuple(sorted(node for node in found if not query.nodes or node in query.nodes))
 
     def days(self, query: Query, tally: Tally | None = None) -> Iterator[NodeDay]:
@@ -168,7 +177,11 @@ class BucketCatalogue:
     ) -> Iterator[tuple[Index, list[tuple[str, str, int]]]]:
         """Yield datatype, reason and number of the rejected files of each bundle."""
         known = self._cache.known(self._reader.url(folder)) if indexes else {}
+        counts: dict[str, Counter[tuple[str, str, str]]] = {}
         for index in indexes:
+            if index.whole:
+                yield from self._reasons_of_merged(index, counts, tally)
+                continue
             kept = known.get(index.kept.name, index.kept)
             packed = self._cache.rejects(kept)
             try:
@@ -178,6 +191,24 @@ class BucketCatalogue:
                 yield index, _COUNTS.decode(packed)
             except (StorageError, ValueError, isal_zlib.error) as exc:  # type: ignore[misc]
                 tally.problems.append(f"{index.origin.url}: {exc}")
+
+    def _reasons_of_merged(
+        self, index: Index, counts: dict[str, Counter[tuple[str, str, str]]], tally: Tally
+    ) -> Iterator[tuple[Index, list[tuple[str, str, int]]]]:
+        """Yield the same for one node's part of a merged bundle, which is read once."""
+        name, node = index.origin.data, index.origin.node
+        try:
+            if name not in counts:
+                counts[name] = Counter()
+                plain = isal_zlib.decompress(self._storage.read(name).data, wbits=31)
+                counts[name].update(
+                    (row.raw.Node, row.raw.Datatype, row.raw.Reason)
+                    for row in _REJECTED_ROWS.decode_lines(plain)
+                )
+        except (StorageError, ValueError, isal_zlib.error) as exc:  # type: ignore[misc]
+            tally.problems.append(f"{index.origin.url}: {exc}")
+        found = counts[name].items()
+        yield index, [(one[1], one[2], n) for one, n in found if one[0] == node]
 
 
 class _Once:
@@ -194,13 +225,18 @@ class _Once:
         self._seen: dict[str, set[tuple[str, str]]] = {
             ending: set() for ending, count in bundles.items() if count > 1
         }
+        if any(is_merged_ending(ending) for ending in bundles):  # any node may have rows there
+            self._seen = defaultdict(set)
 
     def of(self, index: Index) -> Iterable[File]:
         """Return the files of an index that match and that no earlier index has."""
         files = index.files
         if self._matches:
             files = list(filter(self._matches, files))
-        seen = self._seen.get(index.ending)
+        if isinstance(self._seen, defaultdict):
+            seen: set[tuple[str, str]] | None = self._seen[index.ending]
+        else:
+            seen = self._seen.get(index.ending)
         if seen is None:
             return files
         keys = set(map(_KEY, files))

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,7 +23,7 @@ import orjson
 from isal import isal_zlib
 from msgspec.structs import force_setattr
 
-from jostler.archive.files import Bundle, File, Origin
+from jostler.archive.files import NOWHERE, Bundle, File, Origin
 from jostler.format.go import is_bare, loadable_index
 from jostler.format.names import BundleName, Kind
 
@@ -70,6 +72,7 @@ class _PackedFile(msgspec.Struct, array_like=True, frozen=True):
 _ROWS = msgspec.json.Decoder(_Row)
 _PACK = msgspec.msgpack.Encoder()
 _UNPACK = msgspec.msgpack.Decoder(list[File])
+_UNPACK_RUNS = msgspec.msgpack.Decoder(tuple[list[tuple[str, int]], bytes])
 
 
 def parse(packed: bytes, name: BundleName, bucket: str) -> tuple[list[File], list[str]]:
@@ -93,6 +96,9 @@ def parse(packed: bytes, name: BundleName, bucket: str) -> tuple[list[File], lis
         return _parse_lines(plain, name, bucket)
     if not rows:
         return [], []
+    if name.is_merged and all(row.Datatype == rows[0].Datatype for row in rows):
+        nodes = {row.Node: origin_of(name, bucket, row.Datatype, row.Node) for row in rows}
+        return [_file(row, nodes[row.Node]) for row in rows], []
     origin = origin_of(name, bucket, rows[0].Datatype, rows[0].Node)
     if any(row.Datatype != origin.datatype or row.Node != origin.node for row in rows):
         return _parse_lines(plain, name, bucket)
@@ -110,9 +116,14 @@ def origin_of(name: BundleName, bucket: str, datatype: str, node: str) -> Origin
         node: as an index row tells it.
     """
     index = replace(name, kind=Kind.INDEX)
-    if f"{datatype}-{node}" != f"{name.datatype}-{name.node}":  # a row of something else
+    both = f"{name.datatype}-{name.node}"
+    in_name = node
+    if name.is_merged and both.startswith(f"{datatype}-"):  # rows of many nodes, none in the name
+        in_name = both.removeprefix(f"{datatype}-")
+    elif f"{datatype}-{node}" != both:  # a row of something else
         datatype, node = name.datatype, name.node
-    data = replace(name, kind=Kind.DATA, datatype=datatype, node=node)
+        in_name = node
+    data = replace(name, kind=Kind.DATA, datatype=datatype, node=in_name)
     return Origin(
         bucket=bucket,
         data=str(data),
@@ -225,6 +236,33 @@ def unpack(packed: bytes, origin: Origin) -> list[File]:
     for file in files:
         # Nobody has seen these files yet; one shared origin costs far less than one for each.
         force_setattr(file, "origin", origin)
+    return files
+
+
+def pack_merged(files: Sequence[File]) -> bytes:
+    """Return the files of the index of a merged bundle in the form that `unpack_merged` reads."""
+    runs = [(node, len(list(same))) for node, same in groupby(files, key=attrgetter("node"))]
+    packed: bytes = isal_zlib.compress(_PACK.encode((runs, pack(files))), 1)
+    return packed
+
+
+def unpack_merged(packed: bytes, name: BundleName, bucket: str, datatype: str) -> list[File]:
+    """Return the files that `pack_merged` has written.
+
+    Raises:
+        ValueError: `packed` is something else.
+    """
+    try:
+        runs, rest = _UNPACK_RUNS.decode(isal_zlib.decompress(packed))
+    except (isal_zlib.error, msgspec.DecodeError) as exc:  # type: ignore[misc]
+        raise ValueError(f"no packed files: {exc}") from exc
+    files = unpack(rest, NOWHERE)
+    at = 0
+    for node, count in runs:
+        origin = origin_of(name, bucket, datatype, node)
+        for file in files[at : at + count]:
+            force_setattr(file, "origin", origin)
+        at += count
     return files
 
 

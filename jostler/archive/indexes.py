@@ -12,6 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from jostler.archive import index_rows
@@ -19,7 +21,14 @@ from jostler.archive.cache import IndexCache, Kept
 from jostler.archive.files import Bundle, File, Origin, Tally
 from jostler.archive.listing import Folder, Wanted
 from jostler.errors import StorageError, TransientError
-from jostler.format.names import BUNDLE_SUFFIX, INDEX, BundleName, Kind
+from jostler.format.names import (
+    BUNDLE_SUFFIX,
+    INDEX,
+    MERGED,
+    BundleName,
+    Kind,
+    is_merged_node,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -64,6 +73,7 @@ class Index:
         files: its files; empty if only its sums were asked for and the cache has them.
         packed: its files as the cache takes them; empty if they are not to be stored.
         problems: what could not be read.
+        whole: what the cache is to have of a merged bundle, of which this is one node's part.
     """
 
     ending: str
@@ -72,6 +82,7 @@ class Index:
     files: list[File]
     packed: bytes = b""
     problems: tuple[str, ...] = ()
+    whole: Kept | None = None
 
     @property
     def bundle(self) -> Bundle:
@@ -115,7 +126,10 @@ class IndexReader:
             if kept and kept.version != info.version:
                 kept = None
             if kept:
-                is_wanted = query.wants(kept.datatype, kept.node)
+                node = kept.node
+                if query.nodes and is_merged_node(node):
+                    node = query.nodes[0]  # which nodes it has rows of is not known yet
+                is_wanted = query.wants(kept.datatype, node)
             elif name := wanted.name(folder.prefix, base):
                 is_wanted = wanted.may_have(name)
             else:
@@ -152,7 +166,7 @@ class IndexReader:
     def _in_order(
         self, found: Iterable[Found], tally: Tally, *, rows: bool
     ) -> Generator[tuple[Folder, Index]]:
-        ahead: deque[tuple[Found, Future[Index] | None]] = deque()
+        ahead: deque[tuple[Found, Future[list[Index]] | None]] = deque()
         try:
             for one in found:
                 future = None if one.kept else self._pool.submit(self._from_bucket, one)
@@ -171,34 +185,40 @@ class IndexReader:
         return f"{self._storage.url}/{folder.prefix}"
 
     def _taken(
-        self, one: Found, future: Future[Index] | None, tally: Tally, *, rows: bool
+        self, one: Found, future: Future[list[Index]] | None, tally: Tally, *, rows: bool
     ) -> Iterator[tuple[Folder, Index]]:
-        index = self._from_cache(one, rows=rows) if future is None else None
-        if index is None:
+        found = self._from_cache(one, rows=rows) if future is None else None
+        if found is None:
             try:
-                index = future.result() if future else self._from_bucket(one)
+                found = future.result() if future else self._from_bucket(one)
             except (StorageError, ValueError) as exc:
                 tally.problems.append(str(exc))
                 return
             tally.read += 1
-        yield one.folder, index
+        for index in found:
+            yield one.folder, index
 
-    def _from_cache(self, one: Found, *, rows: bool) -> Index | None:
+    def _from_cache(self, one: Found, *, rows: bool) -> list[Index] | None:
         kept = one.kept
         assert kept
+        is_merged = is_merged_node(kept.node)
         origin = _origin(self._storage.url, one, kept)
-        if not rows:
-            return Index(one.ending, kept, origin, [])
+        if not rows and not is_merged:
+            return [Index(one.ending, kept, origin, [])]
         packed = self._cache.rows(kept)
         if packed is None:
             return None
         try:
-            return Index(one.ending, kept, origin, index_rows.unpack(packed, origin))
+            if not is_merged:
+                return [Index(one.ending, kept, origin, index_rows.unpack(packed, origin))]
+            name = BundleName.parse(one.folder.prefix + one.base)
+            url = self._storage.url
+            return _by_node(one, index_rows.unpack_merged(packed, name, url, kept.datatype), kept)
         except ValueError:  # written by another version of this program
             return None
 
-    def _from_bucket(self, one: Found) -> Index:
-        """Read an index object.
+    def _from_bucket(self, one: Found) -> list[Index]:
+        """Read an index object; that of a merged bundle becomes one for each of its nodes.
 
         Raises:
             StorageError: it cannot be read.
@@ -224,21 +244,53 @@ class IndexReader:
         if not files:
             origin = index_rows.origin_of(name, self._storage.url, name.datatype, name.node)
             packed = b"" if problems else index_rows.pack([])
-            return Index(one.ending, kept, origin, [], packed, tuple(problems))
+            return [Index(one.ending, kept, origin, [], packed, tuple(problems))]
+        if name.is_merged:
+            datatype = files[0].datatype
+            kept = replace(
+                kept, datatype=datatype, node=f"{MERGED}{name.node.rpartition(MERGED)[2]}"
+            )
+            found = _by_node(one, files, kept)
+            is_whole = not problems and all(file.datatype == datatype for file in files)
+            found[0].packed = index_rows.pack_merged(files) if is_whole else b""
+            found[0].problems = tuple(problems)
+            return found
         bundle = index_rows.bundle_of(files)
         is_whole = not problems and all(file.origin == bundle.origin for file in files)
         packed = index_rows.pack(files) if is_whole else b""
-        kept = replace(
-            kept,
-            datatype=bundle.origin.datatype,
-            node=bundle.origin.node,
-            files=bundle.files,
-            size_bytes=bundle.size_bytes,
-            packed_bytes=bundle.packed_bytes,
-            first_us=(bundle.first - _EPOCH) // _MICROSECOND,
-            last_us=(bundle.last - _EPOCH) // _MICROSECOND,
-        )
-        return Index(one.ending, kept, bundle.origin, files, packed, tuple(problems))
+        kept = _summed(kept, bundle)
+        return [Index(one.ending, kept, bundle.origin, files, packed, tuple(problems))]
+
+
+def _summed(kept: Kept, bundle: Bundle) -> Kept:
+    return replace(
+        kept,
+        datatype=bundle.origin.datatype,
+        node=bundle.origin.node,
+        files=bundle.files,
+        size_bytes=bundle.size_bytes,
+        packed_bytes=bundle.packed_bytes,
+        first_us=(bundle.first - _EPOCH) // _MICROSECOND,
+        last_us=(bundle.last - _EPOCH) // _MICROSECOND,
+    )
+
+
+def _by_node(one: Found, files: list[File], kept: Kept) -> list[Index]:
+    """Divide the index of a merged bundle: as if each node had stored its rows there.
+
+    Args:
+        one: the index object.
+        files: its files, which stand in the order of their nodes.
+        kept: what the cache has, or is to have, of the whole.
+    """
+    found = []
+    for origin, same in groupby(files, key=attrgetter("origin")):
+        part = list(same)
+        sums = _summed(kept, index_rows.bundle_of(part))
+        end = one.ending.rpartition(MERGED)[2][len("-") + 32 :]
+        ending = f"-{origin.datatype}-{origin.node}{end}"
+        found.append(Index(ending, sums, origin, part, whole=kept))
+    return found
 
 
 class _Storing:
@@ -258,7 +310,7 @@ class _Storing:
         if folder is not self._folder or self._bytes > STORE_BYTES:
             self.flush()
         self._folder = folder
-        self._held.append((index.kept, index.packed))
+        self._held.append((index.whole or index.kept, index.packed))
         self._bytes += len(index.packed)
 
     def flush(self) -> None:

@@ -183,4 +183,5 @@ class Wanted:
             fits = any(both.startswith(f"{datatype}-") for datatype in query.datatypes)
         else:
             fits = name.datatype != REJECTED or query.takes_rejected
-        return fits and (not query.nodes or any(both.endswith(f"-{n}") for n in query.nodes))
+        of_node = not query.nodes or any(both.endswith(f"-{n}") for n in query.nodes)
+        return fits and (of_node or name.is_merged)

@@ -164,7 +164,8 @@ def _located(storage: Storage, file: File) -> File:
     for name in [origin.data, *map(str, other_half(BundleName.parse(origin.index)))]:
         if any(info.name == name for info in storage.list(name)):
             found = BundleName.parse(name)
-            moved = replace(origin, data=name, datatype=found.datatype, node=found.node)
+            node = origin.node if found.is_merged else found.node
+            moved = replace(origin, data=name, datatype=found.datatype, node=node)
             return msgspec.structs.replace(file, origin=moved)
     return file
 

@@ -13,6 +13,7 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -71,10 +72,17 @@ class RowReader:
 
     Args:
         bucket: opens the bucket of a URL; may be asked for the same one again and again.
+        moved: finds a file again whose bundle went away since it was found, as compaction merges
+            bundles; returns None if it is nowhere.
     """
 
-    def __init__(self, bucket: Callable[[str], Storage]) -> None:
+    def __init__(
+        self,
+        bucket: Callable[[str], Storage],
+        moved: Callable[[File], File | None] = lambda _file: None,
+    ) -> None:
         self._bucket = bucket
+        self._moved = moved
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="rows")
 
     def close(self) -> None:
@@ -118,29 +126,67 @@ class RowReader:
         except MissingError as exc:
             error = DamageError(f"{files[0].origin.url} is not in the bucket, but its index is")
             error.__cause__ = exc
-            return [Unread(file, error) for file in files]
+            return [self._again(file) or Unread(file, error) for file in files]
         except JostlerError as exc:
             return [Unread(file, exc) for file in files]
-        return [_checked(file, found.get(file.filename)) for file in files]
+        return [_checked(file, _own(file, found.get(file.filename, []))) for file in files]
 
-    def _raws(self, files: Sequence[File]) -> dict[str, bytes]:
-        """Return the wanted `raw` by Filename; in one bundle a Filename occurs once."""
+    def _again(self, file: File) -> Row | Unread | None:
+        """Read a file where it is now; return None if it has not moved."""
+        try:
+            moved = self._moved(file)
+            raws = self._raws([moved]) if moved else {}
+        except JostlerError as exc:
+            return Unread(file, exc)
+        return _checked(moved, _own(moved, raws.get(moved.filename, []))) if moved else None
+
+    def _raws(self, files: Sequence[File]) -> dict[str, list[bytes]]:
+        """Return the wanted `raw` by Filename; in a merged bundle several rows may have one."""
         origin = files[0].origin
         storage = self._bucket(origin.bucket)
         wanted = {file.filename for file in files}
         blocks = _blocks(files)
         if not blocks:
             data = _retried(lambda: storage.read(origin.data).data)
-            return dict(_rows(_inflated(data, 31, origin.url), wanted))
+            return _by_filename(_rows(_inflated(data, 31, origin.url), wanted))
         start, end = blocks[0][0], max(offset + length for offset, length in blocks)
         data = _retried(lambda: storage.read_range(origin.data, start, end - start))
         view = memoryview(data)
-        found: dict[str, bytes] = {}
+        found: list[tuple[str, bytes]] = []
         for offset, length in blocks:
             packed = view[offset - start : offset - start + length]
             where = f"{origin.url}, block {offset}+{length}"
-            found.update(_rows(_inflated(packed, -15, where), wanted))
-        return found
+            found += _rows(_inflated(packed, -15, where), wanted)
+        return _by_filename(found)
+
+
+def _by_filename(rows: Iterable[tuple[str, bytes]]) -> dict[str, list[bytes]]:
+    found: dict[str, list[bytes]] = {}
+    for filename, raw in rows:
+        found.setdefault(filename, []).append(raw)
+    return found
+
+
+def _own(file: File, raws: list[bytes]) -> bytes | None:
+    """Return the file's own row of those with its Filename; None if there is none."""
+    if len(raws) > 1:
+        for raw in raws:
+            content = _content(raw) if file.datatype == REJECTED else raw
+            if file.hash and digest(content) == file.hash:
+                return raw
+            if not file.hash and _is_of(raw, file):
+                return raw
+    return raws[0] if raws else None
+
+
+def _is_of(raw: bytes, file: File) -> bool:
+    """Say whether a row of rejected1, whose file was too large to have a hash, is of a file."""
+    try:
+        told = orjson.loads(raw)
+        added = datetime.fromisoformat(told["TimeAdded"])
+    except (ValueError, KeyError, TypeError):
+        return False
+    return bool(told.get("Node") == file.node and added == file.added)
 
 
 def _parts(files: Iterable[File]) -> Iterator[list[File]]:

@@ -81,10 +81,19 @@ class Files:
         wanted = {address.filename for address in addresses}
         query = Query(bundle=str(bundle))
         files = self._catalogues[key].files(query, self._archive.tally)
-        found = {file.filename: file for file in files if file.filename in wanted}
+        found: dict[str, list[File]] = {}
+        for file in files:
+            if file.filename in wanted:
+                found.setdefault(file.filename, []).append(file)
         for address in addresses:
-            file = found.get(address.filename)
-            yield file or AddressError(f"{address.text!r}: the bundle's index has no such file")
+            same = found.get(address.filename, [])
+            if len(same) == 1:
+                yield same[0]
+                continue
+            try:  # several in a merged bundle; or none, because the bundle was merged into another
+                yield find(address, self._catalogues[key], Query(), self._archive.tally)
+            except AddressError as exc:
+                yield exc
 
     def _one(self, address: Address) -> File | AddressError:
         archive = self._archive

@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from jostler.archive.address import find_moved
 from jostler.archive.bucket_catalogue import BucketCatalogue
 from jostler.archive.cache import IndexCache
 from jostler.archive.catalogue import Query, Tally
@@ -27,6 +28,7 @@ from jostler.cli.places import places
 from jostler.cli.progress import Progress
 from jostler.errors import JostlerError
 from jostler.format.bigquery_names import Naming
+from jostler.format.names import BundleName
 from jostler.storage import open_storage
 from jostler.words import counted, shown
 
@@ -112,6 +114,7 @@ class Archive:
         self._command = command
         self._open = ExitStack()
         self._buckets: dict[str, Storage] = {}
+        self._moved: dict[tuple[str, Place], Catalogue] = {}
 
     def __enter__(self) -> Self:
         self._open.enter_context(self.progress)
@@ -165,6 +168,17 @@ class Archive:
             patience_s=PATIENCE_S,
         )
         return self._open.enter_context(closing(made))
+
+    def moved(self, file: File) -> File | None:
+        """Find a file again whose bundle went away: compaction merges bundles.
+
+        Raises:
+            JostlerError: the bucket cannot be searched.
+        """
+        key = file.origin.bucket, BundleName.parse(file.origin.data).place
+        if key not in self._moved:
+            self._moved[key] = self.catalogue_of(key[0], [key[1]])
+        return find_moved(file, self._moved[key])
 
     def bucket(self, url: str) -> Storage:
         """Open a bucket once.

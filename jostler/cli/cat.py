@@ -46,7 +46,7 @@ def run(archive: Archive, words: list[str]) -> int:
         JostlerError: the archive cannot be searched.
     """
     addresses = given(archive, words)
-    reader = archive.closing(RowReader(archive.bucket))
+    reader = archive.closing(RowReader(archive.bucket, archive.moved))
     status = DONE
     for file in Files(archive).of(addresses):
         if isinstance(file, AddressError):

@@ -53,7 +53,7 @@ def run(archive: Archive, words: list[str]) -> int:
         else:
             files.append(found)
     files.sort(key=lambda file: (file.origin.bucket, file.origin.data))
-    reader = archive.closing(RowReader(archive.bucket))
+    reader = archive.closing(RowReader(archive.bucket, archive.moved))
     written = already = unverified = 0
     for row in reader.read_all(files):
         if isinstance(row, Unread):

@@ -84,7 +84,7 @@ def run(archive: Archive, words: list[str]) -> int:
             found = catalogue.bundles(query, archive.tally)
             to.bundles(_watched(archive, report, found))
         else:
-            reader = archive.closing(RowReader(archive.bucket))
+            reader = archive.closing(RowReader(archive.bucket, archive.moved))
             to.files(_watched(archive, report, archive.files(query)), reader)
     _tell(archive, report, "bundle" if values["keep-packed"] else "file")
     return FAILED if report.problems else DONE

@@ -171,7 +171,7 @@ def _served(archive: Archive) -> Served:
         naming=values["naming"],
         meta_dataset=values["meta-dataset"],
     )
-    rows: RowReader = archive.closing(RowReader(archive.bucket))
+    rows: RowReader = archive.closing(RowReader(archive.bucket, archive.moved))
     return Served(
         name=f"{values['bucket'] or values['project']} {places[0].root}",
         catalogue=catalogue,

@@ -38,6 +38,7 @@ _ARCHIVED_RE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*", re.ASCII)
 _EXPERIMENT_RE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*", re.ASCII)
 _ORGANIZATION_RE = re.compile(r"[a-z0-9]+", re.ASCII)
 _NODE_RE = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
+_MERGED_ENDING_RE = re.compile(rf"-{MERGED}-[0-9a-f]{{32}}-", re.ASCII)
 _MERGED_RE = re.compile(rf"(?:.+-)?{MERGED}-[0-9a-f]{{32}}", re.ASCII)
 _DATA_DIR_RE = re.compile(r"(?:[A-Za-z0-9._-]+/)*autoload/v([12])", re.ASCII)
 _DAY_RE = re.compile(r"20\d\d/\d\d/\d\d", re.ASCII)
@@ -236,6 +237,11 @@ def safe_node(name: str) -> str:
 def is_merged_node(node: str) -> bool:
     """Return whether the node part of a bundle's name is that of a merged bundle."""
     return _MERGED_RE.fullmatch(node) is not None
+
+
+def is_merged_ending(ending: str) -> bool:
+    """Return whether a part of a bundle's name, from the datatype on, is a merged bundle's."""
+    return _MERGED_ENDING_RE.search(ending) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import gzip
 import json
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostler.archive import compact_merge
+from jostler.archive.address import find_moved
+from jostler.archive.bucket_catalogue import BucketCatalogue
+from jostler.archive.cache import IndexCache
+from jostler.archive.catalogue import Query
 from jostler.archive.compact import DAMAGED, FAILED, FOREIGN, TORN, Compacted, _Compaction, compact
 from jostler.archive.compact_days import FIRST, LAST, datatypes_in, days, last_settled, places_in
 from jostler.archive.compact_plan import ROWS_MOST, Member, groups
+from jostler.archive.reading import Row, RowReader, Unread, digest
 from jostler.archive.verify import verify
+from jostler.cli import cat
 from jostler.format.blocks import HEADER
 from jostler.format.names import BundleName, Day, Kind, Place
 from jostler.format.node_table import MOST_BYTES, Run, header, runs_of
+from jostler.storage import open_storage
 from loader.spark import limits
 from tests.support.bundles import PLACE, bundle
 from tests.support.compactors import LostError, run_many
@@ -26,6 +36,7 @@ from tests.support.memory_bucket import MemoryBucket
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from jostler.archive.keeping import Made
 
@@ -37,7 +48,12 @@ def put(bucket: MemoryBucket, objects: Iterable[Made]) -> None:
         bucket.put_new(one.name, one.data, one.metadata)
 
 
-def compact_all(bucket: MemoryBucket, *, small: int = MIB, target: int = 256 * MIB) -> Compacted:
+def compact_all(
+    bucket: Any,  # noqa: ANN401 - one in memory, or another
+    *,
+    small: int = MIB,
+    target: int = 256 * MIB,
+) -> Compacted:
     """Compact every day once."""
     result = Compacted()
     for place in places_in(bucket):
@@ -339,3 +355,133 @@ def test_the_model_sees_a_wrong_compaction(
     monkeypatch.setattr(where, what, mutant)
     with pytest.raises(LostError):
         run_many(range(200))
+
+
+def stored(root: Path) -> tuple[str, list[str]]:
+    """Store bundles of three nodes in a directory bucket; return its URL and a file's address."""
+    storage = open_storage(root.as_uri())
+    addresses = []
+    for number, (node, files) in enumerate(
+        [
+            ("n1", ["a.json", "b.json"]),
+            ("n2", ["a.json", "c.json"]),
+            ("n1", ["b.json", "d.json"]),
+            ("n3", ["e.json"]),
+        ]
+    ):
+        contents = [(name, b'{"of":"%b"}' % f"{node}{name}".encode()) for name in files]
+        objects = bundle(contents, node=node, number=number, bucket=storage.url)
+        for one in objects:
+            storage.put_new(one.name, one.data, one.metadata)
+        addresses += [f"{storage.url}/{objects[0].name}#2026/01/02/{name}" for name in files]
+    return storage.url, addresses
+
+
+def seen(catalogue: BucketCatalogue) -> list[object]:
+    """Ask a catalogue all kinds of things whose answers do not name bundles."""
+    queries = [
+        Query(),
+        Query(nodes=("n1",)),
+        Query(nodes=("n2", "n3"), datatypes=("foo1",)),
+        Query(filename="a.json"),
+        Query(hash=digest(b'{"of":"n3e.json"}')),
+        Query(nodes=("n4",)),
+    ]
+    answers: list[object] = []
+    for query in queries:
+        found = catalogue.files(query)
+        answers.append(sorted((f.node, f.path, f.hash, f.start, f.added, f.work_id) for f in found))
+        answers.append(catalogue.nodes(query))
+        # Bundles and files of a day are counted as they are stored, so these become fewer.
+        answers.append([(d.day, d.datatype, d.node) for d in catalogue.days(query)])
+    return answers
+
+
+def test_a_catalogue_answers_the_same_before_and_after(tmp_path: Path) -> None:
+    """With a cache, without, and with one that knows the merged bundle from the time before."""
+    url, _ = stored(tmp_path / "bucket")
+    storage = open_storage(url)
+    cache = tmp_path / "cache"
+
+    def ask(where: Path | None) -> list[object]:
+        with closing(BucketCatalogue(storage, [PLACE], IndexCache(where, 1 << 24))) as catalogue:
+            return seen(catalogue)
+
+    before = ask(cache)
+    assert len(compact_all(storage).done) == 1
+
+    assert ask(None) == before
+    assert ask(cache) == before
+    assert ask(cache) == before
+    with closing(BucketCatalogue(storage, [PLACE])) as catalogue:
+        sums = [(one.origin.node, one.files) for one in catalogue.bundles(Query())]
+        assert sums == [("n1", 3), ("n2", 2), ("n3", 1)]
+        assert [one.origin.node for one in catalogue.bundles(Query(nodes=("n2",)))] == ["n2"]
+        rows = closing(RowReader(lambda _url: storage))
+        with rows as reader:
+            for file in catalogue.files(Query()):
+                assert reader.read(file).raw == b'{"of":"%b"}' % f"{file.node}{file.name}".encode()
+
+
+def test_an_old_address_leads_to_the_new_place(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """`cat` looks again; two nodes with the same name in common are told apart by the old one."""
+    url, addresses = stored(tmp_path / "bucket")
+    compact_all(open_storage(url))
+    common = ["-bucket", url, "-experiment", "exp", "-cache-dir", "-"]
+
+    assert cat.main([addresses[2], *common]) == 0
+    assert capfdbinary.readouterr().out == b'{"of":"n2a.json"}'
+    assert cat.main([addresses[0].replace("#2026/01/02/a", "#2026/01/02/none"), *common]) == 1
+    capfdbinary.readouterr()
+    (name,) = (info.name for info in open_storage(url).list("autoload/v1/exp/foo1/"))
+    assert cat.main([f"{url}/{name}#2026/01/02/a.json", *common]) == 1
+    told = capfdbinary.readouterr().err.decode()
+    assert "names 2 files" in told
+    assert cat.main([digest(b'{"of":"n1a.json"}'), "-lookback", "100000h", *common]) == 0
+    assert capfdbinary.readouterr().out == b'{"of":"n1a.json"}'
+
+
+def test_a_file_that_was_listed_before_a_compaction_is_read_after_it(tmp_path: Path) -> None:
+    """The reader finds it again."""
+    url, _ = stored(tmp_path / "bucket")
+    storage = open_storage(url)
+    with closing(BucketCatalogue(storage, [PLACE])) as catalogue:
+        files = list(catalogue.files(Query()))
+        compact_all(storage)
+        moved = partial(find_moved, catalogue=catalogue)
+        with closing(RowReader(lambda _url: storage, moved)) as reader:
+            found = list(reader.read_all(files))
+        wanted = [(file.node, file.name) for file in files]
+        assert [(row.file.node, row.file.name) for row in found] == wanted
+        assert all(isinstance(row, Row) and row.verified for row in found)
+        assert all("compacted-" in row.file.address for row in found)
+        with closing(RowReader(lambda _url: storage)) as reader:
+            assert all(isinstance(row, Unread) for row in reader.read_all(files))
+
+
+def test_rejected_files_keep_their_rows_and_counts(tmp_path: Path) -> None:
+    """Their Hash is that of Content, and some have none: rows are told apart by their bytes."""
+    storage = open_storage((tmp_path / "bucket").as_uri())
+    for number in range(3):
+        raw = orjson.dumps(
+            {
+                "TimeAdded": f"2026-01-02T00:00:0{number}.000000Z",
+                "Datatype": "foo1",
+                "Node": "n1",
+                "Reason": "empty" if number else "name",
+                "Content": "e30=",
+            }
+        )
+        made = bundle([("x.json", raw)], number=number, datatype="rejected1", bucket=storage.url)
+        plain = gzip.decompress(made[1].data).replace(digest(raw).encode(), digest(b"{}").encode())
+        index = replace(made[1], data=gzip.compress(plain))
+        for one in (made[0], index):
+            storage.put_new(one.name, one.data, one.metadata)
+    with closing(BucketCatalogue(storage, [PLACE])) as catalogue:
+        before = list(catalogue.rejects(Query()))
+        (done,) = compact_all(storage).done
+        assert (done.rows, done.repeats) == (3, 0)
+        assert list(catalogue.rejects(Query())) == before
+        assert {one.reason: one.files for one in before} == {"name": 1, "empty": 2}

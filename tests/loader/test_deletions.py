@@ -91,7 +91,7 @@ def test_a_killed_load_of_objects_that_are_there_is_followed_by_the_next(killed:
 
 def test_a_copy_in_staging_stands_for_its_bundle() -> None:
     """A killed run had rewritten a bundle; what it loaded is told by the name of the copy."""
-    bundle = SimpleNamespace(name="autoload/v1/exp/foo1/2026/01/02/b-data.jsonl.gz")
+    bundle = SimpleNamespace(name="autoload/v1/exp/foo1/2026/01/02/b-data.jsonl.gz", node="n")
     found = SimpleNamespace(day=SimpleNamespace(bundles=[bundle]))
     run = SimpleNamespace(accept_deletions=False)
     jobs = partition_load.DayJobs(None, found, None, run, "")  # type: ignore[arg-type]
