@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 PREFIX = "JOSTLER_COMPACT_"
 EPILOG = f"""\
 Bundles of past days that are smaller than --small are merged, those of one datatype, day and schema
-together; see docs/compaction.md.  Several compactors may run at once, and beside agents and loads.
+together; see docs/keeping.md.  Several compactors may run at once, and beside agents and loads.
 Every option can be given by the environment too: --meta-dataset is {PREFIX}META_DATASET.
 STORAGE_EMULATOR_HOST and BIGQUERY_EMULATOR_HOST (URLs) lead to other servers than Google's.
 Exit status: 0 all well; 1 a bundle had to be left alone, or a request failed; 2 wrong use."""

@@ -6,8 +6,13 @@ import ast
 import re
 from pathlib import Path
 
-from loader.bigquery.ledger import LOADS_FIELDS, REJECT_FIELDS
+from prometheus_client import generate_latest
+
+from loader.bigquery.ledger import COMPACTION_FIELDS, LOADS_FIELDS, REJECT_FIELDS
+from loader.cli.compact_options import HELP as COMPACT_HELP
+from loader.cli.metrics import of_compaction
 from loader.cli.options import HELP
+from loader.compacting import Report
 from loader.plan.due import Status
 
 ROOT = Path(__file__).parents[2]
@@ -53,3 +58,21 @@ def test_each_event_is_described() -> None:
     }
     made |= {f"day.{status}" for status in Status}
     assert {row[0].strip("`") for row in rows("Log events")} == made
+
+
+def test_keeping_describes_compaction_with_its_defaults_columns_and_metrics() -> None:
+    """And no more than there is."""
+    page = (ROOT / "docs/keeping.md").read_text()
+    section = page.split("\n## Compact\n", 1)[1].split("\n## ", 1)[0]
+    cells = [
+        [cell.strip().strip("`") for cell in line.strip("|").split("|")]
+        for line in section.splitlines()
+        if line.startswith("| `")
+    ]
+    options = {row[0].strip("-"): row[1] for row in cells if row[0].startswith("--")}
+    assert options == {name: default for name, _, default, _ in COMPACT_HELP}
+    columns = [tuple(row) for row in cells if not row[0].startswith("--")]
+    assert columns == [(one.name, one.type, one.description) for one in COMPACTION_FIELDS]
+    told = set(re.findall(r"`(jostler_compact_\w+)`", PAGE))
+    made = generate_latest(of_compaction(Report(), 0.0, 0.0)).decode()
+    assert told == set(re.findall(r"# TYPE (\w+)", made))
