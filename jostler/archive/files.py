@@ -58,11 +58,10 @@ NOWHERE = Origin(bucket="", data="", index="", datatype="", node="", day=date.mi
 """Stands for the origin of a file whose index has not been named yet; no result has it."""
 
 
-class File(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False):
-    """One stored file: one row of an index.
+class IndexRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What an index tells of one file; the cache keeps it in this form.
 
     Attributes:
-        origin: the bundle that it lies in.
         filename: the Filename of its row, `yyyy/mm/dd/<name>`; an absolute path if m-lab's Go agent
             stored it.
         size: bytes of the file on the node; for files of the Go agent bytes of the row.
@@ -89,6 +88,15 @@ class File(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False)
     start: datetime | None
     end: datetime | None
     work_id: str | None
+
+
+class File(IndexRow, frozen=True, array_like=True, kw_only=True, gc=False):
+    """One stored file: a row of an index, and the bundle that it lies in.
+
+    Attributes:
+        origin: the bundle.
+    """
+
     origin: Origin = NOWHERE
 
     @property

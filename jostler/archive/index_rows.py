@@ -23,7 +23,7 @@ import orjson
 from isal import isal_zlib
 from msgspec.structs import force_setattr
 
-from jostler.archive.files import NOWHERE, Bundle, File, Origin
+from jostler.archive.files import NOWHERE, Bundle, File, IndexRow, Origin
 from jostler.format.go import is_bare, loadable_index
 from jostler.format.names import BundleName, Kind
 
@@ -51,22 +51,6 @@ class _Raw(msgspec.Struct, gc=False):
 
 class _Row(msgspec.Struct, gc=False):
     raw: _Raw
-
-
-class _PackedFile(msgspec.Struct, array_like=True, frozen=True):
-    """A File without its origin, which all files of one index share."""
-
-    filename: str
-    size: int
-    added: datetime
-    line: int
-    hash: str
-    hash_of_raw: bool
-    offset: int | None
-    length: int | None
-    start: datetime | None
-    end: datetime | None
-    work_id: str | None
 
 
 _ROWS = msgspec.json.Decoder(_Row)
@@ -217,8 +201,8 @@ def _instant(value: object) -> datetime | None:
 
 def pack(files: Sequence[File]) -> bytes:
     """Return the files of one index in the form that `unpack` reads."""
-    fields = _PackedFile.__struct_fields__
-    rows = [_PackedFile(*[getattr(file, name) for name in fields]) for file in files]
+    fields = IndexRow.__struct_fields__
+    rows = [IndexRow(*[getattr(file, name) for name in fields]) for file in files]
     packed: bytes = isal_zlib.compress(_PACK.encode(rows), 1)
     return packed
 

@@ -21,6 +21,7 @@ from jostler.cli.archive_command import DONE, FAILED, PATIENCE_S, Archive, Comma
 from jostler.cli.archive_flags import Kind
 from jostler.cli.flags import Flag, boolean, host_port, words
 from jostler.errors import JostlerError
+from jostler.web.hosts import listen
 from jostler.words import counted
 
 if TYPE_CHECKING:
@@ -219,11 +220,7 @@ def _listen(host: str, port: int) -> socket.socket:
         JostlerError: the system refuses.
     """
     try:
-        if not host and socket.has_dualstack_ipv6():
-            family, dual = socket.AF_INET6, True
-        else:
-            family, dual = (socket.AF_INET6 if ":" in host else socket.AF_INET), False
-        return socket.create_server((host, port), family=family, dualstack_ipv6=dual)
+        return listen(host, port)
     except OSError as exc:
         why = exc.strerror or os.strerror(exc.errno or 0)
         raise JostlerError(f"-listen-address: cannot listen on {host}:{port}: {why}") from exc

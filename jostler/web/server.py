@@ -14,14 +14,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from urllib.parse import parse_qs, urlsplit
 
 from jostler.log import Log
+from jostler.web.hosts import is_known, listen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping
 
 log = Log("jostler.observe")
 
@@ -64,7 +64,7 @@ class StatusServer:
     def __init__(self, host: str, port: int, routes: Routes, names: Collection[str] = ()) -> None:
         known = frozenset(name.lower() for name in ("localhost", socket.gethostname(), *names))
         handler = type("Handler", (_Handler,), {"routes": routes, "names": known})
-        self._server = _Server(_listen(host, port), handler)
+        self._server = _Server(listen(host, port), handler)
         self._thread = threading.Thread(target=self._server.serve, name="status", daemon=True)
 
     @property
@@ -88,15 +88,6 @@ class StatusServer:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    if host:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family)
-    if socket.has_dualstack_ipv6():
-        return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
-    return socket.create_server(("", port))
 
 
 class _Server(ThreadingHTTPServer):
@@ -172,14 +163,6 @@ MISDIRECTED = Reply(
 )
 
 
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
 def _hang_up(request: socket.socket) -> None:
     try:  # shutdown, unlike close, also wakes the thread that waits in recv
         request.shutdown(socket.SHUT_RDWR)
@@ -227,7 +210,8 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             self._send(Reply(b"bad request\n", status=HTTPStatus.BAD_REQUEST), body=body)
             return
-        if not self._is_known(self.headers.get_all("Host", [])):
+        hosts = self.headers.get_all("Host", [])
+        if hosts and not is_known(hosts, self.names):  # a browser always sends one
             self._send(MISDIRECTED, body=body)
             return
         route = self.routes.get(url.path)
@@ -240,16 +224,6 @@ class _Handler(BaseHTTPRequestHandler):
             log.exception("status.crashed", route=url.path)
             reply = Reply(b"failed; see the log\n", status=HTTPStatus.INTERNAL_SERVER_ERROR)
         self._send(reply, body=body)
-
-    def _is_known(self, hosts: Sequence[str]) -> bool:
-        """Return whether the request names this server; a browser always sends one Host header."""
-        if not hosts:
-            return True
-        try:
-            name = urlsplit(f"//{hosts[0]}").hostname or ""
-        except ValueError:
-            return False
-        return len(hosts) == 1 and (name in self.names or _is_address(name))
 
     def _send(self, reply: Reply, *, body: bool) -> None:
         self.send_response(reply.status)

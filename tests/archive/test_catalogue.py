@@ -132,6 +132,7 @@ def test_a_file_of_two_days_is_found_once_in_each(
     archive.put([Entry(name="long", start=at(23), end=at(25))])
     archive.put([Entry(name="early", start=at(23.5))], day=DAY + ONE)
     archive.put([Entry(name="far", start=at(23.5))], day=DAY + 2 * ONE)
+    archive.put([Entry(name="before", start=at(22))], day=DAY - 2 * ONE)
     catalogue = opened()
     assert names(catalogue, Query(start=at(22), end=at(23.9))) == ["long", "early"]
     assert names(catalogue, Query(start=at(24), end=at(40))) == ["long"]
@@ -220,6 +221,7 @@ def test_a_job_a_hash_and_a_name_are_found(
     ]
     assert names(catalogue, Query(filename="2026/01/02/*[!13].json")) == ["x2.json", "y[1].json"]
     assert names(catalogue, Query(filename="y[[]1].json")) == ["y[1].json"]
+    assert names(catalogue, Query(filename="2026/*1.json", last_day=DAY)) == ["x1.json"]
     go = "/var/spool/exp/foo1/2026/01/02/x3.json"
     assert names(catalogue, Query(filename=go)) == ["x3.json"]
     assert names(catalogue, Query(filename="2026/01/02/x3.json")) == ["x3.json"]
@@ -308,7 +310,7 @@ def test_pages_have_every_file_once(archive: MadeArchive, opened: Callable[[], C
     for newest_first, everything, size, most in (
         (False, files, 100, 2),
         (False, files, 5_001, 3),
-        (True, turned, 101, 2),
+        (True, turned, 5_001, 2),
     ):
         pages: list[File] = []
         after = None
@@ -405,6 +407,7 @@ def test_rejected_files_are_counted_by_their_own_datatype(
     expected = [Rejects(**dict(zip(keys, fact, strict=True))) for fact in facts]
     assert list(catalogue.rejects(Query())) == expected
     assert list(catalogue.rejects(Query(datatypes=("foo1",), nodes=("n2",)))) == expected[2:]
+    assert list(catalogue.rejects(Query(datatypes=("bar1",)))) == expected[:1]
     assert list(catalogue.rejects(Query())) == expected, "from the cache too"
 
 

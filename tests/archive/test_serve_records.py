@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import gzip
+import http.client
 import json
+from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -211,6 +213,18 @@ def test_a_bug_is_answered_without_a_word_about_the_inside(
     assert serving.get(record["data"]).json["code"] == "Failed"
     assert serving.get(f"/file/{record['id']}").headers["content-type"].startswith("text/html")
     assert serving.get("/health/").status == 200
+
+
+def test_a_request_with_two_names_is_refused(serving: Serving, made: MadeArchive) -> None:
+    """A proxy and this server might each believe another one of them."""
+    serving.show_made(made)
+    with closing(http.client.HTTPConnection("127.0.0.1", serving.port, timeout=30)) as connection:
+        connection.putrequest("GET", "/health/", skip_host=True)
+        for host in ("localhost", "evil.example.com"):
+            connection.putheader("Host", host)
+        connection.endheaders()
+
+        assert connection.getresponse().status in {400, 421}
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,18 @@
 """The outermost layer of the server: who may ask, the length of addresses, headers of all answers.
 
-**Invariant:** it answers only requests whose Host header is an address or a known name.  A foreign
-web page whose name was made to resolve to this machine (DNS rebinding) cannot read the archive.
+**Invariant:** it answers only requests whose Host header is an address or a known name; why is told
+in `jostler.web.hosts`.
 """
 
 from __future__ import annotations
 
 from http import HTTPStatus
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
 from jostler.archive.serve.replies import failed
+from jostler.web.hosts import is_known
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -48,25 +47,10 @@ class Guard:
     def _refused(self, request: Request) -> Response | None:
         if len(request.scope["path"]) + len(request.scope["query_string"]) > URL_MAX:
             return failed(request, "TooLong", "the address is too long", 414)
-        if not self._is_known(request.headers.getlist("host")):
+        if not is_known(request.headers.getlist("host"), self._hosts):
             hint = "ask by address, or give the server this name by -allowed-hosts"
             return failed(request, "Misdirected", hint, HTTPStatus.MISDIRECTED_REQUEST)
         return None
-
-    def _is_known(self, given: Sequence[str]) -> bool:
-        try:
-            names = [urlsplit(f"//{host}").hostname or "" for host in given]
-        except ValueError:
-            return False
-        return len(names) == 1 and (names[0] in self._hosts or _is_address(names[0]))
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def _headers(given: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
