@@ -2,19 +2,26 @@
 
 usage: python -m bench.agent [--quick] [--kinds 1KiB,104B,20KiB,200KiB,burst] [--runs N]
                              [--buckets directory,http] [--go PATH] [--also=FLAGS] [--json FILE]
-                             [--curve]
+                             [--curve] [--idle SECONDS]
 
-A row for each kind of file (bench/files.py) and program (bench/programs.py).  Programs run in turn,
-`--runs` times; each figure is the median.  The bucket is a directory in memory (tmpfs) and, over
-HTTP, a fake-gcs-server on this machine, which takes a part of its processors.
+A row for each kind of file (bench/files.py) and program (bench/programs.py, bench/simple.py).
+Programs run in turn, `--runs` times; each figure is the median.  The bucket is a directory in
+memory (tmpfs) and, over HTTP, a fake-gcs-server here, which takes a part of the processors.
 
-  ours     this project's agent on a backlog, -once, from its start to its end
+  ours     this project's agent in Python alone (-native off) on a backlog, -once, from its start to
+           its end
+  ours native  the same with its native module (-native require), where that is installed
   go       the Go agent on the same files, from its first scan to its last full bundle
   floor    read, BLAKE2b and unlink each file: what no archiver in Python can do without
   simple   a plain Python archiver: json.loads, wrap, gzip level 1, unlink; no fsync, no journal,
            no index, no schema, so it loses data when it is killed and loads fail on bad rows
   burst    files that are renamed into new day directories while the agent runs; `wall` is the time
            from the last file until the last one is archived, `missed` those that never were
+
+  start    this project's agent from its start until it has taken its first file
+  idle     CPU seconds of an hour in which the agent has nothing to do
+  ours n   (--curve) this project's agent with its defaults against the number of files
+  spread   (--curve) the same against the number of days and of datatypes
 
   --also=FLAGS  this project's agent once more, with other flags: `--also="-compression small"`
 
@@ -39,10 +46,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import programs
+from bench import curves, programs, simple
 from bench.files import KINDS, documents
 from bench.limits import limits
 from bench.programs import Bench, Run
+from jostler.schema import Use, native
 from tests.support.gcs import GcsServer
 
 if TYPE_CHECKING:
@@ -50,7 +58,8 @@ if TYPE_CHECKING:
 
     from bench.files import Kind
 
-CURVE = (3_000, 10_000, 30_000, 100_000, 300_000)
+OURS = {"ours": ("-native", "off"), "ours native": ("-native", "require")}
+NATIVE = native.find(Use.AUTO)
 HEADINGS = "kind,bucket,program,files,files/s,MB/s,CPU s,MB/CPU s,RSS MB,bytes/file,wall s,missed"
 WIDTHS = (8, 10, 14, 8, 9, 7, 7, 9, 7, 11, 7, 7)
 
@@ -123,14 +132,20 @@ def ways(
         if args.go:
             yield "go burst", partial(programs.go_burst, bench)
         return
-    yield "ours", partial(programs.ours, bench)
-    for flags in args.also:
-        yield flags, partial(programs.ours, bench, flags=tuple(flags.split()))
+    for name, flags in OURS.items():
+        if name == "ours" or NATIVE.module:
+            yield name, partial(_ours, bench, flags)
+    for also in args.also:
+        yield also, partial(_ours, bench, tuple(also.split()))
     if args.go:
         yield "go", partial(programs.go, bench)
     if bucket == "directory":
-        yield "floor", partial(programs.floor, bench)
-        yield "simple", partial(programs.simple, bench)
+        yield "floor", partial(simple.floor, bench)
+        yield "simple", partial(simple.simple, bench)
+
+
+def _ours(bench: Bench, flags: tuple[str, ...], kind: Kind, made: list[bytes], count: int) -> Run:
+    return programs.ours(bench, kind, made, count, *flags)
 
 
 def compare(args: argparse.Namespace, kind: Kind, bucket: str, bench: Bench, out: Report) -> None:
@@ -145,27 +160,29 @@ def compare(args: argparse.Namespace, kind: Kind, bucket: str, bench: Bench, out
         return
     ours = found["ours"].wall_s / found["ours"].files
     others = [name for name in found if name != "ours"]
-    said = [f"{found[n].wall_s / found[n].files / ours:.2f} x {n}" for n in others]
+    ratios = [f"{found[n].wall_s / found[n].files / ours:.2f} x {n}" for n in others]
     if "go" in found:
         bytes_ours = found["ours"].stored / found["ours"].files
         bytes_go = found["go"].stored / found["go"].files
-        said.append(f"{bytes_ours / bytes_go:.2f} x the bytes of go")
-    if said:
-        print(f"{'':24}ours is {', '.join(said)}\n", flush=True)
+        ratios.append(f"{bytes_ours / bytes_go:.2f} x the bytes of go")
+    if ratios:
+        print(f"{'':24}ours is {', '.join(ratios)}\n", flush=True)
 
 
 def number(args: argparse.Namespace, kind: Kind) -> int:
     return max(1, int(kind.count * args.scale))
 
 
-def curve(args: argparse.Namespace, bucket: str, bench: Bench, out: Report) -> None:
-    """Measure the agent against the number of files of 1 KiB: memory and speed should be flat."""
-    kind = KINDS[0]
-    made = documents(kind)
-    for count in CURVE:
-        wanted = max(1, int(count * args.scale))
-        runs = [programs.ours(bench, kind, made, wanted) for _ in range(args.runs)]
-        out.add(kind.name, bucket, "ours n", runs)
+def size(args: argparse.Namespace, bucket: str, bench: Bench, out: Report) -> None:
+    """Measure the agent's start, its rest, and with --curve how its task's size matters."""
+    out.add("start", bucket, "start", [curves.start(bench) for _ in range(args.runs)])
+    if args.idle:
+        out.add("idle", bucket, "idle", [curves.idle(bench, args.idle)])
+    if args.curve:
+        for _, runs in curves.by_count(bench, args.scale, args.runs):
+            out.add(KINDS[0].name, bucket, "ours n", runs)
+        for spread, runs in curves.by_spread(bench, args.scale, args.runs):
+            out.add(spread, bucket, "spread", runs)
 
 
 def arguments() -> argparse.Namespace:
@@ -181,12 +198,15 @@ def arguments() -> argparse.Namespace:
         "--also", action="append", default=[], metavar="FLAGS", help="ours with these flags, too"
     )
     parser.add_argument("--json", default="", metavar="FILE", help="write the figures there too")
-    parser.add_argument("--curve", action="store_true", help="also against the number of files")
+    parser.add_argument(
+        "--curve", action="store_true", help="also against numbers of files, days, datatypes"
+    )
+    parser.add_argument("--idle", type=float, default=60.0, metavar="SECONDS", help="0: not at all")
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     parser.add_argument("--dir", default=memory, help="directory to work in (default: in memory)")
     args = parser.parse_args()
     if args.quick:
-        args.scale, args.runs = args.scale / 10, 1
+        args.scale, args.runs, args.idle = args.scale / 10, 1, min(args.idle, 5.0)
     args.go = args.go and str(Path(args.go).resolve(strict=True))
     return args
 
@@ -210,8 +230,7 @@ def main() -> None:
                     alone = limits(bench, kind, documents(kind), number(args, kind))
                     for name, way in alone.items():
                         out.add(kind.name, "", name, [way() for _ in range(args.runs)])
-            if args.curve:
-                curve(args, bucket, bench, out)
+            size(args, bucket, bench, out)
 
 
 if __name__ == "__main__":

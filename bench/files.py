@@ -16,6 +16,7 @@ import os
 import random
 import shutil
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 # times with a UUID of its own.
 DIFFERENT, DIFFERENT_BYTES = 100, 256 * 1024
 NO_UUID = b"0" * 24
+FIRST_DAY = date(2026, 1, 1)
 STARTED = "2026-01-02T03:04:05.123456Z"
 COUNTERS = ("ElapsedTime", "RTT", "RTTVar", "MinRTT", "SndCwnd", "BytesAcked", "BytesReceived")
 # Fields of a TCP snapshot: those that stay, those that grow, those that go up and down.
@@ -155,11 +157,12 @@ def _json(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def spool(root: Path) -> Path:
-    """Make an empty spool with the datatype foo1; return the datatype's directory."""
+def spool(root: Path, datatypes: int = 1) -> Path:
+    """Make an empty spool with the datatypes foo1, foo2, …; return the first one's directory."""
     shutil.rmtree(root, ignore_errors=True)
     directory = root / "spool" / "exp" / "foo1"
-    directory.mkdir(parents=True)
+    for number in range(1, datatypes + 1):
+        directory.with_name(f"foo{number}").mkdir(parents=True)
     (root / "spool" / "datatypes").mkdir()
     (root / "spool" / "datatypes" / "foo1.json").write_text(json.dumps(SCHEMA))
     return directory
@@ -169,7 +172,7 @@ def write(directory: Path, made: list[bytes], count: int, *, rename: bool, days:
     """Write `count` files into so many day directories, which are made; return their bytes."""
     total = 0
     for day in range(days):
-        where = directory / "2026" / "01" / f"{day + 1:02d}"
+        where = directory / f"{FIRST_DAY + timedelta(days=day):%Y/%m/%d}"
         where.mkdir(parents=True)
         for number in range(day, count, days):
             content = document(made, number)

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from bench.files import SCHEMA, document, paths, write
-from bench.programs import alone
+from bench.simple import alone
 from jostler.format.blocks import BLOCK_BYTES
 from jostler.format.compression import FAST, SMALL
 from jostler.schema import Judge, parse_datatype_schema

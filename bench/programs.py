@@ -7,8 +7,6 @@ kernel's VmHWM, which is asked for every 20 ms until the process ends.
 from __future__ import annotations
 
 import gzip
-import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -77,11 +75,13 @@ class Bench:
         self._server = server
         self._go = go
         self._runs = 0
+        self._datatypes = 1
         self._bucket = ""
 
-    def spool(self) -> Path:
-        """Make spool and bucket anew; return the datatype's directory."""
-        directory = spool(self.root)
+    def spool(self, datatypes: int = 1) -> Path:
+        """Make spool and bucket anew; return the first datatype's directory."""
+        directory = spool(self.root, datatypes)
+        self._datatypes = datatypes
         self._runs += 1
         self._bucket = f"bench-{os.getpid()}-{self._runs}"
         if self._server:
@@ -112,10 +112,14 @@ class Bench:
 
     def _flags(self) -> list[str]:
         return [
-            *("-mlab-node-name", NODE, "-experiment", "exp", "-datatype", "foo1"),
+            *("-mlab-node-name", NODE, "-experiment", "exp"),
             *("-local-data-dir", str(self.root / "spool"), "-gcs-data-dir", "autoload/v1"),
-            *("-datatype-schema-file", f"foo1:{self.root}/spool/datatypes/foo1.json"),
+            *(text for number in range(1, self._datatypes + 1) for text in self._datatype(number)),
         ]
+
+    def _datatype(self, number: int) -> tuple[str, ...]:
+        schema = f"foo{number}:{self.root}/spool/datatypes/foo1.json"
+        return "-datatype", f"foo{number}", "-datatype-schema-file", schema
 
     # What they stored
 
@@ -128,7 +132,8 @@ class Bench:
         storage = open_storage(self.url)
         return sum(
             gzip.decompress(storage.read(info.name).data).count(b'"UUID"')
-            for info in storage.list(f"{DATA}foo1/")
+            for info in storage.list(DATA)
+            if "-data.jsonl" in info.name
         )
 
 
@@ -173,15 +178,30 @@ class Measured:
 
 
 def ours(
-    bench: Bench, kind: Kind, made: list[bytes], count: int, flags: tuple[str, ...] = ()
+    bench: Bench,
+    kind: Kind,
+    made: list[bytes],
+    count: int,
+    *flags: str,
+    days: int = 1,
+    datatypes: int = 1,
 ) -> Run:
     """Archive a backlog with this project's agent, `-once`."""
-    total = write(bench.spool(), made, count, rename=False)
+    first = bench.spool(datatypes)
+    total = sum(
+        write(first.with_name(f"foo{number + 1}"), made, share, rename=False, days=days)
+        for number, share in enumerate(shares(count, datatypes))
+    )
     agent = bench.ours("-once", "-missed-age", "0s", *flags)
     cpu_s = agent.end()
     wall_s = time.perf_counter() - agent.started_s
     check(kind, count, bench.rows())
     return Run(count, total, wall_s, cpu_s, agent.rss, bench.stored())
+
+
+def shares(count: int, parts: int) -> list[int]:
+    """Divide a number of files into parts."""
+    return [count // parts + (part < count % parts) for part in range(parts)]
 
 
 def go(bench: Bench, kind: Kind, made: list[bytes], count: int) -> Run:
@@ -305,54 +325,3 @@ def check(kind: Kind, wanted: int, rows: int, most: int | None = None) -> None:
     """End the bench if rows are missing, or are there twice."""
     if rows < wanted or rows > (wanted if most is None else most):
         raise SystemExit(f"{kind.name}: {wanted} files should be stored, {rows} rows arrived")
-
-
-# Simple programs, as a scale for this machine at this moment
-
-
-def floor(bench: Bench, _kind: Kind, made: list[bytes], count: int) -> Run:
-    """Read, hash and unlink each file: what no archiver in Python can do without."""
-    directory = bench.spool()
-    total = write(directory, made, count, rename=False)
-    found = paths(directory)
-
-    def work() -> None:
-        for path in found:
-            with open(path, "rb") as file:  # noqa: PTH123 - a Path for each takes longer
-                hashlib.blake2b(file.read(), digest_size=16).digest()
-            os.unlink(path)  # noqa: PTH108 - as above
-
-    return alone(work, count, total)
-
-
-def simple(bench: Bench, _kind: Kind, made: list[bytes], count: int) -> Run:
-    """json.loads, wrap, gzip level 1, unlink: no fsync, journal, index or schema."""
-    directory = bench.spool()
-    total = write(directory, made, count, rename=False)
-    found, target = paths(directory), bench.root / "out.gz"
-
-    def work() -> None:
-        with gzip.open(target, "wb", compresslevel=1) as out:
-            for path in found:
-                with open(path, "rb") as file:  # noqa: PTH123 - as above
-                    row = {"date": "2026-01-02", "raw": json.loads(file.read())}
-                out.write(json.dumps(row, separators=(",", ":")).encode() + b"\n")
-        for path in found:
-            os.unlink(path)  # noqa: PTH108 - as above
-
-    run = alone(work, count, total)
-    return Run(run.files, run.file_bytes, run.wall_s, run.cpu_s, 0, target.stat().st_size)
-
-
-def alone(work: Callable[[], object], count: int, total: int) -> Run:
-    """Run a function in a child of its own and measure that."""
-    started_s = time.perf_counter()
-    child = os.fork()
-    if not child:
-        work()
-        os._exit(0)
-    _, status, used = os.wait4(child, 0)
-    if status:
-        raise SystemExit("a program of the bench failed")
-    wall_s = time.perf_counter() - started_s
-    return Run(count, total, wall_s, used.ru_utime + used.ru_stime, 0)

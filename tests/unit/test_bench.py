@@ -49,6 +49,11 @@ FOUND: dict[str, Any] = {
         row("ours"),
         row("go", wall_s=1.5),
         row("floor", stored=0, rss=0),
+        row("ours native", wall_s=0.25),
+        row("ours", kind="20 KiB", file_bytes=20e6),
+        row("start", kind="start", bucket="http", wall_s=0.25, cpu_s=0.2),
+        row("idle", kind="idle", bucket="http", files=0, cpu_s=7.0),
+        row("spread", kind="20 datatypes"),
         row("ours burst", kind="burst", missed=7),
         *(row(name, bucket="") for name in page.PARTS),
         *(row(page.N, files=files) for files in (100, 1000, 10_000)),
@@ -68,6 +73,18 @@ def test_the_figures_stand_between_the_comments_of_the_page() -> None:
     assert "| 1,000 of 1 KiB | directory | ours | 2,000 | 2 | 1.0 | 50 | 300 |" in after
     assert "| 1,000 of burst | directory | ours burst | 0.5 s after the last; 7 missed |" in after
     assert "| 1 KiB | 2 | 2 | 2 | 2 | 2 |" in after
+    assert "| 667 files/s | 2,000 files/s, 3.0 times Go | 4,000 files/s, 6.0 times Go |" in after
+    assert "- from the start to the first file, bucket http: 0.25 s, of which 0.20 s CPU" in after
+    assert "- an hour with nothing to do, bucket http: 7.0 s CPU" in after
+    assert "| 1,000 of 1 KiB in 20 datatypes | directory | 2,000 | 50 |" in after
+
+
+def test_speeds_of_the_go_agent_of_another_run_say_so() -> None:
+    """Their ratio is indicative only."""
+    shown = page.beside(FOUND["rows"])
+    assert "| 20 KiB | directory | 72 MB/s ¹ | 40 MB/s, 0.6 times Go |  |" in shown
+    assert page.GO_NOTE in shown
+    assert page.GO_NOTE not in page.beside(FOUND["rows"][:2])
 
 
 def test_a_page_without_the_comments_is_refused() -> None:

@@ -46,14 +46,25 @@ class Promise(RuleBasedStateMachine):
         finally:
             self.world.close()
 
-    @initialize(undeletable=st.sampled_from(["", "", "a.json", "b.json"]), stored=st.booleans())
-    def begin(self, undeletable: str, *, stored: bool) -> None:
-        """Begin with a bundle of four files, of which one may be undeletable."""
+    @initialize(
+        undeletable=st.sampled_from(["", "", "a.json", "b.json"]),
+        happened=st.sampled_from(["", "stored", "vanished"]),
+        beside=st.sampled_from(["", *PATHS[:4]]),
+    )
+    def begin(self, undeletable: str, happened: str, beside: str) -> None:
+        """Begin with a bundle of four files, of which one may be undeletable.
+
+        It may be stored already, or the files be away meanwhile; then all but one may be rewritten.
+        """
         self.world.disk.undeletable = {undeletable} - {""}
         for path in PATHS[:4]:
             self.write(path, rename=False, announced=True, good=True)
-        if stored:
+        if happened == "stored":
             self.work_a_while(3)
+        elif happened == "vanished":
+            self.move_away_while_it_is_stored(DAYS[0])
+        if beside:
+            self.write_all_beside(beside, bad="")
 
     # Services
 
