@@ -2,7 +2,7 @@
 
 **Invariant:** a day is taken from its index as a whole or not at all.  One problem of one index or
 one sampled bundle, or one Filename that occurs twice, makes all its bundles be read.  Spark is
-started only if there is work for it.
+started only if there is more work than the driver's own threads do in the time of its start.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from jostler.schema.native import find
 from loader.bigquery.partition_load import job_id
 from loader.cli.console import Progress
+from loader.cli.options import Engine
 from loader.plan.trust import Trust, UntrustedError, sample
 from loader.spark import failure
 from loader.spark.index import Examined, IndexTask, examined, groups
@@ -40,8 +41,8 @@ THREADS = 8
 INDEX_THREADS = 2
 """Threads that examine indexes in the driver; each has four more that read ahead."""
 DRIVER_BYTES = 16 * 1024 * 1024
-"""Up to this size of objects, the driver's threads examine the indexes of a wave themselves: Spark
-alone would take longer to start."""
+"""Up to this size of objects, the driver's threads read indexes and bundles of a wave themselves:
+Spark alone would take longer to start."""
 ROWS_AT_ONCE = 32_000_000
 """How many rows' keys the driver holds, 8 bytes each, unless one day has more."""
 
@@ -100,6 +101,7 @@ class Verifier:
         self._stopping = stopping
         self._stack = stack
         self._running: SparkSession | None = None
+        self._told_native = False
         self.progress = Progress(days=0, size_bytes=0)
         self.refused: dict[DayKey, str] = {}
 
@@ -164,7 +166,7 @@ class Verifier:
     def _examine(self, part: list[Believed]) -> None:
         """Read the indexes of some days, and complete their results."""
         owners, tasks, tables = _tasks(part, self._fields(), self._options.native)
-        if sum(task.read_bytes for task in tasks) <= DRIVER_BYTES:
+        if self._is_small(sum(task.read_bytes for task in tasks)):
             told = self._by_threads(tasks, tables)
         else:
             told = self._by_spark(tasks, tables)
@@ -196,12 +198,42 @@ class Verifier:
     # In full
 
     def _in_full(self, days: list[TableDay]) -> list[Verified]:
+        """Read all bundles of days, in the driver if they are small."""
+        found = None
+        if self._is_small(sum(day.size_bytes for day in days)):
+            found = self._in_driver(days)
+        return self._in_spark(days) if found is None else found
+
+    def _is_small(self, size_bytes: int) -> bool:
+        """Say whether the driver reads so many bytes itself."""
+        return self._options.engine is Engine.AUTO and size_bytes <= DRIVER_BYTES
+
+    def _in_driver(self, days: list[TableDay]) -> list[Verified] | None:
+        """Read all bundles of days without Spark; return None if Spark must read them."""
+        from loader.spark import driver  # noqa: PLC0415 - pyarrow, which few runs need
+
+        wave = self._wave(days)
+        options = self._options
+        try:
+            driver.run(wave, max_bad=options.max_bad_fraction, patience_s=options.patience_s)
+        except driver.TooManyRowsError:
+            return None
+        except Exception as exc:  # noqa: BLE001 - Spark tells which day it concerns
+            why = f"{type(exc).__name__}: {exc}"
+            self._console.event("driver.failed", "warning", why=why, next="Spark reads the days")
+            return None
+        self._say_native()
+        self.progress.done_days += len(days)
+        self.progress.done_bytes += sum(day.size_bytes for day in days)
+        self.progress.done_rows += sum(found.rows for found in wave.days)
+        return wave.days
+
+    def _in_spark(self, days: list[TableDay]) -> list[Verified]:
         """Read all bundles of days; if that fails, verify each day alone to find which fail."""
         from loader.spark import engine  # noqa: PLC0415 - pyspark, which a small run needs not
 
         spark = self._spark()
-        native = self._options.native
-        wave = Wave.of(days, self._fields(), self._staging, self._job_of, native=native)
+        wave = self._wave(days)
         total = sum(day.size_bytes for day in days)
         try:
             counted = spark.sparkContext.accumulator(0)
@@ -217,7 +249,7 @@ class Verifier:
             if self._stopping.requested.is_set():  # a signal cancelled the Spark job
                 return []
             if len(days) > 1:
-                return [found for day in days for found in self._in_full([day])]
+                return [found for day in days for found in self._in_spark([day])]
             self._console.event(
                 "spark.failed", "error", table=days[0].key[0], day=str(days[0].date), trace=str(exc)
             )
@@ -232,11 +264,19 @@ class Verifier:
             )
             self._stopping.cancel = self._running.sparkContext.cancelAllJobs
             self._stopping.listen()
-            if why := find(self._options.native).why_not:
-                self._console.event(
-                    "native.unused", "info", why=why, next="rows are judged in Python"
-                )
+            self._say_native()
         return self._running
+
+    def _say_native(self) -> None:
+        """Report, once, that rows are judged without the native module."""
+        why = find(self._options.native).why_not
+        if why and not self._told_native:
+            self._console.event("native.unused", "info", why=why, next="rows are judged in Python")
+        self._told_native = True
+
+    def _wave(self, days: list[TableDay]) -> Wave:
+        native = self._options.native
+        return Wave.of(days, self._fields(), self._staging, self._job_of, native=native)
 
     def _fields(self) -> dict[str, Fields]:
         return {name: ready.fields for name, ready in self._planner.ready.items()}

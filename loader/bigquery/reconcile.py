@@ -23,7 +23,7 @@ from loader.spark import engine, failure
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import SparkSession
 
     from jostler.format.bigquery_names import TableName
     from jostler.schema import Fields
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from loader.plan.discover import Bundle
     from loader.plan.due import DayKey, TableDay
     from loader.plan.window import Window
+    from loader.spark.choice import BundleResult
     from loader.spark.wave import Verified, Wave
 
 BUNDLES_SHOWN = 10
@@ -123,7 +124,7 @@ class Reconciler:
             for found in wave.days:
                 self._remove(found.staged)
 
-    def _note(self, wave: Wave, results: list[Row]) -> None:
+    def _note(self, wave: Wave, results: list[BundleResult]) -> None:
         """Note the rows of each bundle; report bundles and days that cannot be compared."""
         explained = set()
         for bundle in sorted(results, key=lambda bundle: bundle.bundle):

@@ -51,6 +51,13 @@ BIGQUERY_EMULATOR_HOST and STORAGE_EMULATOR_HOST (URLs) lead to other servers th
 Exit status: 0 all well; 1 a day failed, was refused, or a difference was found; 2 wrong use."""
 
 
+class Engine(StrEnum):
+    """What verifies days: Spark, or for waves of few bytes the driver's own threads."""
+
+    AUTO = "auto"
+    SPARK = "spark"
+
+
 class Verify(StrEnum):
     """How the rows of a day are verified."""
 
@@ -80,6 +87,7 @@ class Options:
     patience_s: float
     native: Use
     master: str
+    engine: Engine
     metrics: str
     period: str
     verify: Verify
@@ -117,6 +125,7 @@ HELP: Help = (
     ("patience", "SECONDS", "120", "how long a request to bucket or BigQuery is tried again"),
     ("native", "|".join(Use), "auto", "jostler-native, which accepts good rows fast"),
     ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
+    ("engine", "|".join(Engine), "auto", "auto: waves of few bytes need no Spark"),
     ("metrics", "URL", "", "where to leave metrics: file:///DIR/NAME.prom or a push gateway"),
     ("verify", "|".join(Verify), "index", "index: do not read bundles whose index can be trusted"),
     ("sample", "0..1", "0.01", "part of a trusted day's bundles to read in full; at least one"),
@@ -195,6 +204,7 @@ class _Values(Values):
             patience_s=self.one("patience", seconds) or 0.0,
             native=self.one("native", one_of(Use)) or Use.AUTO,
             master=self.text("master"),
+            engine=self.one("engine", one_of(Engine)) or Engine.AUTO,
             metrics=metrics,
             period=self._period(),
             verify=self.one("verify", one_of(Verify)) or Verify.FULL,

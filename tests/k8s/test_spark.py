@@ -92,6 +92,7 @@ def test_the_driver_loads_with_executors_and_asks_only_what_it_may(
     environ |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     environ |= {"SPARK_HOME": str(HOME), "SPARK_CONF_DIR": str(conf), "SPARK_LOCAL_IP": "127.0.0.1"}
     what = {"BUCKET": world.url, "PROJECT": world.project, "PERIOD": "everything"}
+    what["ENGINE"] = "spark"  # the bundles are small
     log = tmp_path / "executors.log"
     with Cluster("jostler-sandbox", one(docs, "Role")["rules"], kubelet(log, environ)) as cluster:
         metadata = {"name": DRIVER, "uid": "u", "namespace": cluster.namespace}

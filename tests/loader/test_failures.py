@@ -230,7 +230,8 @@ def test_two_loaders_at_once_load_each_day_once(loaded: World) -> None:
     """Both are about the same bundles: the second finds the job of the first."""
     loaded.put_bundle([*(row(n, day=OTHER_DAY) for n in range(9)), b"bad"], day=OTHER_DAY)
     loaded.fault("job_slow", seconds=3, job="jostler-raw_exp-foo1-", times=2)
-    both = [loaded.start("--max-bad-fraction", "0.2") for _ in range(2)]
+    spark = ("--engine", "spark")
+    both = [loaded.start("--max-bad-fraction", "0.2", *spark) for _ in range(2)]
 
     results = [ended(process) for process in both]
 

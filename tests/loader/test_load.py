@@ -12,6 +12,7 @@ from google.api_core.exceptions import BadRequest
 
 from jostler.format.names import Kind
 from loader.bigquery import partition_load as finish
+from loader.spark import driver
 from tests.loader.world import DAY, PLACE, World, row
 from tests.support.agent import once
 from tests.support.golden import go, go_bundle
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("spark")
+engines = pytest.mark.parametrize("engine", ["auto", "spark"])
 FOO, INDEX, REJECTED = "raw_exp.foo1", "raw_exp.index1", "raw_exp.rejected1"
 TODAY = ("--period", "daily")
 
@@ -96,18 +98,37 @@ def test_a_late_bundle_makes_its_old_day_due_and_no_other(world: World) -> None:
     assert world.rows() == names(1, 3)
 
 
-def test_a_bundle_that_came_twice_is_loaded_once_and_the_earliest_wins(world: World) -> None:
+@engines
+def test_a_bundle_that_came_twice_is_loaded_once_and_the_earliest_wins(
+    world: World, engine: str
+) -> None:
     world.put_schema()
     first = world.put_bundle([row(1), row(2), row(1)])
     world.put_bundle([row(2), row(1), row(3)])
 
-    ran = world.load()
+    ran = world.load("--engine", engine)
 
     assert ran.code == 0
     assert world.rows() == names(1, 2, 3)
     assert ran.days[FOO, "2026-01-02"]["repeated"] == 3
     assert world.names("loader-staging/") == []
     assert first.endswith("-data.jsonl.gz")
+
+
+def test_spark_verifies_what_the_driver_cannot(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mistake in the driver's own way costs time, and a line says so."""
+    monkeypatch.setattr(driver, "marked", lambda _: [][0])
+    world.put_schema()
+    world.put_bundle([row(1), row(1)])
+
+    ran = world.load()
+
+    assert ran.code == 0
+    (told,) = (event for event in ran.events if event["event"] == "driver.failed")
+    assert told["why"].startswith("IndexError")
+    assert world.rows() == names(1)
 
 
 def test_the_same_file_from_two_nodes_is_two_rows(world: World) -> None:
@@ -181,14 +202,15 @@ BAD = {
 }
 
 
+@engines
 def test_bad_rows_go_to_the_rejects_with_their_reason_and_the_good_ones_are_loaded(
-    world: World,
+    world: World, engine: str
 ) -> None:
     world.put_schema()
     good = [row(number) for number in range(100, 190)]
     name = world.put_bundle([*good[:45], *BAD.values(), *good[45:]])
 
-    ran = world.load()
+    ran = world.load("--engine", engine)
 
     assert ran.code == 0, ran.err
     assert len(world.rows()) == 90

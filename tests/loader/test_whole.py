@@ -215,18 +215,21 @@ def test_the_real_ndt7_files_go_all_the_way(world: World, tmp_path: Path) -> Non
     ]
 
 
-@in_process
-def test_a_run_with_nothing_to_do_starts_no_jvm(world: World) -> None:
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_run_with_little_to_do_starts_no_jvm(world: World, *, loaded: bool) -> None:
+    """None for bundles that must be read, if they are small; none for a day that is loaded."""
     world.put_schema()
-    world.put_bundle([row(1)])
-    assert world.load().code == 0
+    world.put_bundle([row(1), row(1), b"bad"])
+    more = ("--max-bad-fraction", "1")
+    assert not loaded or world.load(*more).code == 0
 
-    process = world.start(JAVA_HOME="/nonexistent", PATH="/nonexistent")
+    process = world.start(*more, JAVA_HOME="/nonexistent", PATH="/nonexistent")
     out, err = process.communicate(timeout=60)
 
     assert process.returncode == 0, err
-    assert "nothing to do" in out
+    assert ("nothing to do" in out) is loaded
     assert "JAVA" not in err
+    assert len(world.rows()) == len(world.rejects()) == 1
 
 
 def package(path: Path) -> Path:
@@ -296,7 +299,7 @@ def test_spark_submit_to_a_cluster_of_two_workers(
         [
             *(str(submit), "--master", cluster, "--py-files", str(code)),
             *("--executor-memory", "512m", "--driver-memory", "512m"),
-            *(str(job), *world.arguments()),
+            *(str(job), *world.arguments("--engine", "spark")),
         ],
         capture_output=True,
         text=True,

@@ -1,5 +1,7 @@
 """Torture of loaders: driver, JVM and workers are killed, two run at once, services fail.
 
+Two of three loaders use Spark, the others verify in the driver; half do without the native module.
+
 usage: python -m tests.torture.loaders --runs 200
 
 A bucket of odd bundles grows round by round: good ones, bad rows, repeats, rows of another day, cut
@@ -139,6 +141,7 @@ class Campaign:
         self.counts: Counter[str] = Counter()
         self.problems: list[str] = []
         self._children: list[int] = []
+        self._quick = False  # the loader started last needs no Spark
         self._random = random.Random(seed)
         self._environ = {"JDK_JAVA_OPTIONS": QUICK_JVM, "STORAGE_EMULATOR_HOST": gcs.url}
 
@@ -155,7 +158,12 @@ class Campaign:
 
     def _start(self) -> subprocess.Popen[str]:
         self.runs += 1
-        return self.world.start("--max-bad-fraction", "0.9", **self._environ)
+        engine = self._random.choice(("spark", "spark", "auto"))
+        native = self._random.choice(("auto", "off"))
+        self.counts[f"engine {engine}, native {native}"] += 1
+        self._quick = engine == "auto"
+        argv = ("--max-bad-fraction", "0.9", "--engine", engine, "--native", native)
+        return self.world.start(*argv, **self._environ)
 
     def _kill_one(self) -> None:
         loader = self._start()
@@ -194,7 +202,7 @@ class Campaign:
 
     def _hurt(self, loader: subprocess.Popen[str]) -> None:
         """Kill the driver, its JVM or a worker of Python, somewhere in the run."""
-        time.sleep(self._random.uniform(0.5, 12.0))
+        time.sleep(self._random.uniform(0.5, 3.0 if self._quick else 12.0))
         whom = self._random.choice(("driver", "jvm", "worker", "interrupt"))
         self._children = [pid for pid, _ in below(loader.pid)]  # orphans cannot be found later
         if loader.poll() is not None:
