@@ -50,7 +50,7 @@ rust: $(READY) # the crate alone: format, lints and tests, as far as cargo and i
 
 PAIRS ?= 2000000
 fuzz-native: $(NATIVE) ## the native judge against the exact one, on PAIRS=2000000 generated and changed documents
-	JOSTLER_NATIVE_PAIRS=$(PAIRS) JOSTLER_NATIVE_EXAMPLES=20000 $(BIN)/python -m pytest -q -s \
+	JOSTLER_NATIVE_PAIRS=$(PAIRS) JOSTLER_NATIVE_EXAMPLES=20000 $(BIN)/python -m pytest -q -s -o timeout=0 \
 	  tests/unit/schema/test_native.py -k 'accepts_only or accepted_alone'
 
 java:
@@ -142,6 +142,7 @@ bench: $(READY) ## measure the agent on this machine
 
 bench-loader: java $(READY) ## measure the loader on this machine, beside Spark's JSON reader
 	$(BIN)/python -m bench.loader
+	$(BIN)/python -m bench.runs
 	$(BIN)/python -m bench.loads
 
 # Versions that need nothing but the package registries: later ones of dbt fetch a parser elsewhere.

@@ -1,44 +1,45 @@
 """How fast the loader verifies bundles, beside Spark's own JSON reader over the same objects.
 
-usage: python -m bench.loader [--mb 1500] [--rounds 3] [--archive 10000]
+usage: python -m bench.loader [--mb 1500] [--rounds 3] [--cores 1,2]
 
-Two shapes of rows, in bundles of 20 MiB as agents make them, on one core and on two:
+Two shapes of rows, in bundles of 20 MiB as agents make them:
 
   flat   1 KiB, a few columns and short text
   ndt7   32 KiB, NDT7's shape: a header and a repeated record of counters
 
   index    what the job does before it loads a trusted day: read the indexes, and 1 % of the
            bundles, and find out whether a name occurs twice (loader.spark.index)
-  full     what it does before it loads any other: read, inflate, judge each row as BigQuery would,
-           take keys, find repeats and bad rows over all bundles (loader.spark.engine, .steps)
+  full     what it does before it loads any other, without the native module: read, inflate, judge
+           each row as BigQuery would, take keys, find repeats and bad rows over all bundles
+           (loader.spark.engine, .steps)
+  native   the same with the native module, where it is installed
   spark    spark.read.json with the table's schema, every column parsed, nothing kept; it accepts
            what BigQuery refuses and drops what it does not know, so this is less work
 
 MB are 10**6 bytes of uncompressed rows.  Starting the JVM and a first round are not counted.  Ways
-take turns in one run; the best round counts.
-
-Then an archive of many small bundles is loaded into the embedded BigQuery, and the loader is run
-again over it: nothing is new, so it lists and stops.  Then hourly runs: ten days of twenty small
-bundles each, to each of which one comes.  --archive 0 leaves these out.
+take turns in one run; the median counts.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.bundles import DAY, FLAT, archive, flat
 from bench.files import SCHEMA, documents
 from bench.files import Kind as Files
-from bench.runs import hourly, unchanged
 from jostler.format.names import Day
-from jostler.schema import fields_from_api, table_schema
+from jostler.schema import Use, fields_from_api, table_schema
+from jostler.schema.native import find
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,12 +50,14 @@ if TYPE_CHECKING:
     from jostler.schema import Field, Fields
     from loader.spark.verify import Task
 
+    Way = Callable[[SparkSession, Path, Fields, list[int]], None]
+
 Sizes = tuple[list[int], int]
 """Rows of each bundle, and bytes of all rows."""
 SHAPES = {"flat": FLAT, "ndt7": SCHEMA}
 
 
-def tasks(root: Path) -> list[Task]:
+def tasks(root: Path, native: Use = Use.AUTO) -> list[Task]:
     """List the bundles as the job's planner does."""
     from loader.bucket import open_bucket  # noqa: PLC0415 - only in the child
     from loader.spark.verify import Task  # noqa: PLC0415 - as above
@@ -70,6 +73,7 @@ def tasks(root: Path) -> list[Task]:
             node="node1",
             day=Day(DAY),
             table=0,
+            native=native,
         )
         for ordinal, entry in enumerate(bucket.list("autoload/v1/exp/foo1/"))
     ]
@@ -104,11 +108,13 @@ def by_index(spark: SparkSession, root: Path, fields: Fields, counts: list[int])
     assert not (names[1:] == names[:-1]).any()
 
 
-def by_jostler(spark: SparkSession, root: Path, fields: Fields, counts: list[int]) -> None:
-    """Do what the job does before it loads."""
+def in_full(
+    native: Use, spark: SparkSession, root: Path, fields: Fields, counts: list[int]
+) -> None:
+    """Do what the job does before it loads a day that is not trusted."""
     from loader.spark import engine, steps  # noqa: PLC0415 - as above
 
-    found = tasks(root)
+    found = tasks(root, native)
     many = 4 * spark.sparkContext.defaultParallelism
     groups = [group for group in (found[n::many] for n in range(many)) if group]
     marked = steps.marked(engine.find(spark, groups, (fields,), 5.0))
@@ -146,15 +152,14 @@ def _ddl(field: Field) -> str:
 
 
 def child(root: Path, cores: int, rounds: int, sizes: dict[str, Sizes]) -> None:
-    """Measure both ways on so many cores; print seconds as JSON."""
+    """Measure all ways on so many cores, in turn; print the median seconds of each as JSON."""
     from loader.spark.session import session  # noqa: PLC0415 - only in the child
 
-    best: dict[str, float] = {}
-    ways: dict[str, Callable[[SparkSession, Path, Fields, list[int]], None]] = {
-        "index": by_index,
-        "full": by_jostler,
-        "spark": by_spark,
-    }
+    seconds: dict[str, list[float]] = defaultdict(list)
+    ways: dict[str, Way] = {"index": by_index, "full": partial(in_full, Use.OFF)}
+    if find(Use.AUTO).module:
+        ways["native"] = partial(in_full, Use.REQUIRE)
+    ways["spark"] = by_spark
     with session(f"local[{cores}]") as spark:
         for turn in range(rounds + 1):
             for shape, columns in SHAPES.items():
@@ -164,12 +169,12 @@ def child(root: Path, cores: int, rounds: int, sizes: dict[str, Sizes]) -> None:
                     work(spark, root / shape, fields, sizes[shape][0])
                     spent = time.perf_counter() - began
                     if turn:
-                        key = f"{shape} {way}"
-                        best[key] = min(best.get(key, spent), spent)
-    print("RESULT " + json.dumps(best), flush=True)
+                        seconds[f"{shape} {way}"].append(spent)
+    told = {key: statistics.median(found) for key, found in seconds.items()}
+    print("RESULT " + json.dumps(told), flush=True)
 
 
-def measure(root: Path, size: int, rounds: int) -> None:
+def measure(root: Path, size: int, rounds: int, cores: list[int]) -> None:
     """Make the archives, run a child for each number of cores, print the table."""
     sizes = {}
     for shape, made in (("flat", flat()), ("ndt7", documents(Files("32 KiB", 32 * 1024, 0)))):
@@ -178,8 +183,8 @@ def measure(root: Path, size: int, rounds: int) -> None:
         rows, total = sum(sizes[shape][0]), sizes[shape][1]
         print(f"{shape}: {rows:,} rows, {total / 1e6:,.0f} MB, {total // rows:,} bytes each")
     found: dict[int, dict[str, float]] = {}
-    for cores in (1, 2):
-        argv = [str(root), str(cores), str(rounds), json.dumps(sizes)]
+    for count in cores:
+        argv = [str(root), str(count), str(rounds), json.dumps(sizes)]
         out = subprocess.run(
             [sys.executable, "-m", "bench.loader", "--child", *argv],
             stdout=subprocess.PIPE,
@@ -187,15 +192,17 @@ def measure(root: Path, size: int, rounds: int) -> None:
             text=True,
             check=True,
         ).stdout
-        found[cores] = json.loads(out.rpartition("RESULT ")[2])
-    print(f"\n{'rows':5} {'way':8} {'one core':>22} {'two cores':>22}   two / one")
+        found[count] = json.loads(out.rpartition("RESULT ")[2])
+    print(f"\n{'rows':5} {'way':8}" + "".join(f"{f'{n} cores':>23}" for n in found))
     for shape, (counts, total) in sizes.items():
-        rows = sum(counts)
-        for way in ("index", "full", "spark"):
-            one, two = (found[cores][f"{shape} {way}"] for cores in (1, 2))
-            cells = [f"{rows / s:>10,.0f}/s {total / s / 1e6:>5.0f} MB/s" for s in (one, two)]
-            print(f"{shape:5} {way:8} {cells[0]:>22} {cells[1]:>22}   {one / two:.2f}")
-        index, full, spark = (found[2][f"{shape} {way}"] for way in ("index", "full", "spark"))
+        ways = [key.split()[1] for key in found[cores[-1]] if key.startswith(f"{shape} ")]
+        for way in ways:
+            times = [told[f"{shape} {way}"] for told in found.values()]
+            cells = (f"{sum(counts) / s:>11,.0f}/s {total / s / 1e6:>5.0f} MB/s" for s in times)
+            print(f"{shape:5} {way:8} {' '.join(cells)}")
+        index, full, spark = (
+            found[cores[-1]][f"{shape} {way}"] for way in ("index", "full", "spark")
+        )
         ratios = f"full takes {full / spark:.2f} of Spark's time, index {index / full:.3f} of full"
         print(f"{shape:5} {ratios}")
 
@@ -209,14 +216,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--mb", type=int, default=1500, help="MB of rows of each shape")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--archive", type=int, default=10_000, help="small bundles; 0: none")
+    parser.add_argument("--cores", default="1,2", help="on how many; each in a JVM of its own")
     parser.add_argument("--dir", default="/dev/shm" if Path("/dev/shm").is_dir() else None)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="jostler-bench-", dir=options.dir) as home:
-        measure(Path(home), options.mb * 10**6, options.rounds)
-        if options.archive:
-            unchanged(Path(home), options.archive)
-            hourly(Path(home))
+        cores = [int(count) for count in options.cores.split(",")]
+        measure(Path(home), options.mb * 10**6, options.rounds, cores)
 
 
 if __name__ == "__main__":

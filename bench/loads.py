@@ -82,6 +82,37 @@ class Archive:
             self.put(day, [b'{"UUID":"u","Count":1}'] * 3, DATATYPES[number % len(DATATYPES)])
 
 
+@dataclass(frozen=True)
+class Process:
+    """A process as the kernel shows it."""
+
+    pid: int
+    name: str
+    rss_bytes: int
+    cpu_s: float
+
+
+def descendants(pid: int) -> list[Process]:
+    """Return a process and all that come of it, as far as they have not ended."""
+    children: dict[int, list[int]] = defaultdict(list)
+    found: dict[int, Process] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            told = entry.read_text()
+        except OSError:  # it has ended
+            continue
+        name, rest = told[told.index("(") + 1 : told.rindex(")")], told.rpartition(")")[2]
+        parts = rest.split()
+        number = int(entry.parent.name)
+        children[int(parts[1])].append(number)
+        cpu_s = (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
+        found[number] = Process(number, name, int(parts[21]) * os.sysconf("SC_PAGE_SIZE"), cpu_s)
+    below = [pid]
+    for child in below:
+        below += children[child]
+    return [found[child] for child in below if child in found]
+
+
 @dataclass
 class Memory:
     """The most that was seen, in bytes."""
@@ -95,25 +126,11 @@ class Memory:
     def watch(self, pid: int) -> None:
         """Look at a process and all that come of it, until `stop`."""
         while not self.stop.wait(TICK_S):
-            children: dict[int, list[int]] = defaultdict(list)
-            facts: dict[int, tuple[str, int]] = {}
-            for entry in Path("/proc").glob("[0-9]*/stat"):
-                try:
-                    told = entry.read_text()
-                except OSError:  # it has ended
-                    continue
-                name, rest = told[told.index("(") + 1 : told.rindex(")")], told.rpartition(")")[2]
-                parts = rest.split()
-                number = int(entry.parent.name)
-                children[int(parts[1])].append(number)
-                facts[number] = name, int(parts[21]) * os.sysconf("SC_PAGE_SIZE")
-            below = list(children[pid])
-            for child in below:
-                below += children[child]
-            self.driver = max(self.driver, facts.get(pid, ("", 0))[1])
-            found = [facts[child] for child in below]
-            self.jvm = max(self.jvm, sum(size for name, size in found if name == "java"))
-            workers = [size for name, size in found if name.startswith("python")]
+            found = descendants(pid)
+            self.driver = max([self.driver, *(one.rss_bytes for one in found if one.pid == pid)])
+            found = [one for one in found if one.pid != pid]
+            self.jvm = max(self.jvm, sum(one.rss_bytes for one in found if one.name == "java"))
+            workers = [one.rss_bytes for one in found if one.name.startswith("python")]
             self.workers = max(self.workers, sum(workers))
             self.worker = max([self.worker, *workers])
 

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from google.api_core import exceptions as api
 from google.auth import exceptions as auth
 from google.auth.credentials import AnonymousCredentials
-from google.cloud import bigquery
-from google.cloud.bigquery.retry import DEFAULT_JOB_RETRY, DEFAULT_RETRY
 from google.cloud.exceptions import GoogleCloudError
 from requests.exceptions import RequestException
 
 from jostler.schema import fields_to_api
 from jostler.storage.causes import cause
+from loader.bigquery.library import DEFAULT_JOB_RETRY, DEFAULT_RETRY, bigquery
 from loader.bigquery.polling import GROWTH, MOST_S, Polling
 from loader.errors import RunError, WarehouseError
 

@@ -20,8 +20,10 @@ from loader.spark.limits import BAD_MAX, PLAIN_MAX_BYTES, ROW_MAX_BYTES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PIECE_BYTES = 16 * 1024
-"""How much is decompressed at once: small enough that a core's cache holds the result."""
+PLAIN_PIECE_BYTES = 96 * 1024
+"""About how much comes of one call: a core's cache holds it, and malloc needs no new pages."""
+PIECES_BYTES = range(1024, 64 * 1024)
+"""How much is decompressed in one call."""
 SALVAGE_BYTES = 512
 _GZIP = zlib.MAX_WBITS | 16
 
@@ -84,12 +86,15 @@ def split(block: bytes) -> list[bytes]:
 def _inflated(data: bytes) -> Iterator[bytes]:
     inflate = isal_zlib.decompressobj(_GZIP)
     view = memoryview(data)
-    at = 0
+    at, most = 0, 8 * PIECES_BYTES.start
     try:
         while at < len(data):
-            piece = view[at : at + PIECE_BYTES]
-            yield inflate.decompress(piece)
+            piece = view[at : at + most]
+            plain = inflate.decompress(piece)
+            yield plain
             at += len(piece)
+            wanted = len(piece) * PLAIN_PIECE_BYTES // (len(plain) + 1)
+            most = min(max(wanted, PIECES_BYTES.start), PIECES_BYTES.stop)
             if inflate.eof:
                 at -= len(inflate.unused_data)
                 if at < len(data):

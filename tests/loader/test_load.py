@@ -119,7 +119,7 @@ def test_spark_verifies_what_the_driver_cannot(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A mistake in the driver's own way costs time, and a line says so."""
-    monkeypatch.setattr(driver, "marked", lambda _: [][0])
+    monkeypatch.setattr(driver, "marked", lambda _: {}["nothing"])
     world.put_schema()
     world.put_bundle([row(1), row(1)])
 
@@ -127,7 +127,7 @@ def test_spark_verifies_what_the_driver_cannot(
 
     assert ran.code == 0
     (told,) = (event for event in ran.events if event["event"] == "driver.failed")
-    assert told["why"].startswith("IndexError")
+    assert told["why"].startswith("KeyError")
     assert world.rows() == names(1)
 
 
