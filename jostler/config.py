@@ -37,6 +37,26 @@ class BadFiles(StrEnum):
     DELETE = "delete"
 
 
+class DiskLackAction(StrEnum):
+    """What the agent does while the spool's disk has less than `-min-free-disk` left."""
+
+    FLUSH = "flush"
+    STOP = "stop"
+    REMOVE_OLDEST = "remove-oldest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinFree:
+    """The value of `-min-free-disk`: a share of the disk's size, or bytes; one of them is 0."""
+
+    share: float = 0.0
+    size_bytes: int = 0
+
+    def of(self, disk_bytes: int) -> int:
+        """Return the bytes that are to stay free on a disk of this size."""
+        return self.size_bytes or int(self.share * disk_bytes)
+
+
 class Validate(StrEnum):
     """How strictly a file's content is checked before it is archived."""
 
@@ -98,6 +118,8 @@ class Config:
     settle_age_s: float
     flush_timeout_s: float
     bad_files: BadFiles
+    min_free_disk: MinFree
+    disk_lack_action: DiskLackAction
     validate: Validate
     native: Use
     state_dir: Path

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 from jostler import build
 from jostler.agent.ages import Ages
 from jostler.agent.directories import Directories
+from jostler.agent.giving_up import GivingUp
 from jostler.agent.intake import Intake
 from jostler.agent.left import LeftFiles
 from jostler.agent.loop import Loop
+from jostler.agent.low_disk import LowDisk, space_of
 from jostler.agent.observe.reporter import Reporter
 from jostler.agent.observe.status import Status
 from jostler.agent.observe.survey import Survey
@@ -49,9 +51,11 @@ from jostler.bundle import (
     Uploads,
 )
 from jostler.config import Mode
+from jostler.full_sign import FullSign
 from jostler.log import Log
 from jostler.schema import native
 from jostler.storage import Buckets
+from jostler.watchdir.walk import Wanted
 
 if TYPE_CHECKING:
     import threading
@@ -124,6 +128,8 @@ class Agent:
         self._delivery = self._make_delivery()
         self._open_bundles = self._make_open_bundles()
         self._intake = self._make_intake()
+        self._giving_up = self._make_giving_up()
+        self._low_disk = self._make_low_disk()
         self._loop = self._make_loop()
         self._view = self._make_view()
         self._scanned = False
@@ -164,6 +170,31 @@ class Agent:
         judging = Judging(self.config.state_dir / "judging", self._spool)
         return Intake(rules, self._spool, self._in_flight, self._left, judging)
 
+    def _make_giving_up(self) -> GivingUp:
+        return GivingUp(
+            self._spool,
+            [datatype.name for datatype in self.config.datatypes],
+            Wanted(self.config.extensions).file,
+            in_flight=self._in_flight,
+            left=self._left,
+            open_bundles=self._open_bundles,
+            journal=self._journal,
+            delivery=self._delivery,
+            tally=self._tally,
+            young_s=max(self.config.settle_age_s, 1.0),
+        )
+
+    def _make_low_disk(self) -> LowDisk:
+        config = self.config
+        return LowDisk(
+            config.disk_lack_action,
+            lambda: space_of(config.spool, config.min_free_disk),
+            FullSign(config.spool),
+            giving_up=self._giving_up,
+            open_bundles=self._open_bundles,
+            in_flight=self._in_flight,
+        )
+
     def _make_loop(self) -> Loop:
         taking = Taking(
             self._intake,
@@ -181,6 +212,7 @@ class Agent:
             left=self._left,
             open_bundles=self._open_bundles,
             delivery=self._delivery,
+            low_disk=self._low_disk,
             directories=self._directories,
             rescans=self._rescans,
             reporter=self._reporter,
@@ -193,6 +225,7 @@ class Agent:
             status=self.status,
             arrivals=self._arrivals,
             loop=self._loop,
+            low_disk=self._low_disk,
             in_flight=self._in_flight,
             open_bundles=self._open_bundles,
             left=self._left,
@@ -222,7 +255,7 @@ class Agent:
         lock = await_lock(self.config, self._journal, meanwhile)
         if lock is None:
             return self._stop.is_set()
-        with lock:
+        with lock, self._low_disk.watching():
             self._reporter.waits_for("the bucket to answer for the table schemas")
             agreed = await_schemas(
                 self.config, self._tables, self._buckets.open, meanwhile, self._native
@@ -307,7 +340,7 @@ class Agent:
 
     def _end(self, *, leaves_nothing: bool) -> bool:
         ended = self._uploads.close(0.0 if self._abort.is_set() else 1.0)
-        left = self._in_flight.files
+        left = self._in_flight.files + self._giving_up.unsent
         done = ended and not left and leaves_nothing
         log.info("agent.stopped", complete=done, pending=left, **self._tally.totals())
         return done
@@ -316,6 +349,7 @@ class Agent:
 
     def _turn(self, seconds: float) -> None:
         """Notice what arrives and show how things are, while the agent cannot take files yet."""
+        self._low_disk.watch(time.monotonic())
         self._reporter.turned(self._now)
         self._arrivals.pause(seconds)
 

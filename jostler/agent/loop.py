@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from jostler.agent.directories import Directories
     from jostler.agent.left import LeftFiles
+    from jostler.agent.low_disk import LowDisk
     from jostler.agent.observe.reporter import Reporter
     from jostler.agent.rescans import Rescans
     from jostler.agent.taking import Taking
@@ -52,6 +53,7 @@ class Loop:
         left: the files that stay on the disk.
         open_bundles: the bundles that take rows.
         delivery: stores sealed bundles and unlinks their files.
+        low_disk: watches the free space of the spool's disk.
         directories: the datatypes' directories, which are made again if they are removed.
         rescans: requests further scans.
         reporter: updates the status.
@@ -71,6 +73,7 @@ class Loop:
         left: LeftFiles,
         open_bundles: OpenBundles,
         delivery: Delivery,
+        low_disk: LowDisk,
         directories: Directories,
         rescans: Rescans,
         reporter: Reporter,
@@ -82,6 +85,7 @@ class Loop:
         self._left = left
         self._open_bundles = open_bundles
         self._delivery = delivery
+        self._low_disk = low_disk
         self._directories = directories
         self._rescans = rescans
         self._reporter = reporter
@@ -103,6 +107,11 @@ class Loop:
         return self._open_bundles.uploads_lag
 
     @property
+    def refuses(self) -> bool:
+        """Whether no file is read because the disk lacks space, until a bundle is cleaned up."""
+        return self._low_disk.refuses
+
+    @property
     def looked_at_all(self) -> bool:
         """Whether everything that a scan found was examined."""
         return not (self._arrivals.scanning or self.todo)
@@ -115,6 +124,8 @@ class Loop:
     def step(self) -> bool:
         """Do one round: outcomes, new files, due work; return whether there was anything to do."""
         busy = self.deliver()
+        fails = self.fails
+        busy |= self._low_disk.keep(time.monotonic(), fails=fails, held_up=fails or self.lags)
         busy |= self.read()
         self._open_bundles.seal_aged()
         now_s = time.monotonic()
@@ -130,7 +141,7 @@ class Loop:
         tick_s = IDLE_TICK_S if self._is_idle() else TICK_S
         waits_s = (tick_s, tick_s if aged_s is None else aged_s, self._delivery.next_s())
         wait_s = max(0.001, min(waits_s))
-        if self.todo or self.fails or self.lags:
+        if self.todo or self.fails or self.lags or self.refuses:
             self._arrivals.pause(wait_s)
         else:
             self._arrivals.wait(wait_s)
@@ -152,8 +163,8 @@ class Loop:
         return busy
 
     def read(self) -> bool:
-        """Read some files unless uploads fail, lag behind or memory is full; return whether any."""
-        if self.fails or self.lags:
+        """Read some files if uploads, memory and disk allow; return whether any."""
+        if self.fails or self.lags or self.refuses:
             self._arrivals.take(0)  # keep the kernel's queue short
             return False
         if not self.todo:

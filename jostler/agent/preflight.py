@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from jostler.agent import schema_sync
+from jostler.agent.low_disk import space_of
 from jostler.bundle import state_dir
+from jostler.config import DiskLackAction
 from jostler.errors import AuthError, ConflictError, JostlerError, SchemaError
 from jostler.format.names import OWN_DATATYPES
 from jostler.schema import Relation, native
@@ -68,6 +70,7 @@ class _Preflight:
         self._line("spool", self._spool)
         self._line("state-dir", self._state_dir)
         self._line("free disk", self._free_disk)
+        self._line("min-free-disk", self._min_free_disk)
         self._line("inotify", self._inotify)
         self._line("native", lambda: native.find(self._config.native).told)
         self._line("datatype schemas", self._schemas)
@@ -135,6 +138,20 @@ class _Preflight:
         if free < FREE_MIN_BYTES:
             raise CheckError(f"{free >> 20} MiB free, expected at least {FREE_MIN_BYTES >> 20}")
         return f"{free >> 20} MiB"
+
+    def _min_free_disk(self) -> str:
+        """Test that the spool's disk has so much left that the agent would take files as usual."""
+        action = self._config.disk_lack_action
+        space = space_of(_existing(self._config.spool), self._config.min_free_disk)
+        limit, free = space.limit_bytes >> 20, space.free_bytes >> 20
+        if space.limit_bytes >= space.size_bytes:
+            raise CheckError(f"{limit} MiB are never free on a disk of {space.size_bytes >> 20}")
+        if space.free_bytes >= space.limit_bytes:
+            return f"{free} MiB are free in the spool, {action} below {limit}"
+        lacks = f"only {free} MiB are free in the spool, of {limit} at least"
+        if action is not DiskLackAction.FLUSH:
+            raise CheckError(f"{lacks}; the agent would begin with -disk-lack-action {action}")
+        return f"{lacks}: bundles are sealed early"
 
     def _inotify(self) -> str:
         if self._config.watch in {Watch.SCAN, Watch.WATCHDOG}:

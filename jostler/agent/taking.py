@@ -6,7 +6,6 @@ read, and files that are stored already.
 
 from __future__ import annotations
 
-import os
 import time
 from datetime import UTC, datetime
 from enum import Enum
@@ -31,6 +30,7 @@ from jostler.bundle import (
     content_hash,
     read_file,
     rejected_most,
+    unlink_in_state,
     unlink_stored,
 )
 from jostler.bundle.rejections import too_big
@@ -219,7 +219,7 @@ class Taking:
                 return put
             self._tally.rejected[why] += 1
         elif self._bad_files is BadFiles.DELETE and rejection.reason != "unreadable":
-            self._unlink(path, lambda directories: _unlink_if(directories, path, state))
+            self._unlink(path, lambda directories: unlink_in_state(directories, path, state))
             self._tally.deleted[why] += 1
         else:
             self._left.finish(path, state, unreadable=rejection.reason == "unreadable")
@@ -284,10 +284,3 @@ class Taking:
                 unlink(directories)
         except OSError as exc:
             log.error("file.undeletable", file=display(path), error=str(exc))
-
-
-def _unlink_if(directories: Directories, path: str, state: FileState) -> None:
-    """Unlink a file that still is as it was read."""
-    directory, name = directories.of(path)
-    if FileState.of(os.stat(name, dir_fd=directory, follow_symlinks=False)) == state:
-        os.unlink(name, dir_fd=directory)

@@ -2,7 +2,8 @@
 
 **Invariant:** counts only grow.  A good file is counted in `taken` and, once its bundle is durable,
 in `archived`, both under its datatype.  A bad file is counted once in `rejected`, `kept` or
-`deleted`, under its datatype; its row is archived under the datatype rejected1.
+`deleted`, under its datatype; its row is archived under the datatype rejected1.  So is the row of a
+file that is given up, which is counted in `given_up` alone.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class Tally:
         rejected: bad files put into a rejected1 bundle, by (datatype, reason).
         kept: bad files left in the spool, by (datatype, reason).
         deleted: bad files deleted without an upload, by (datatype, reason).
+        given_up: files given up unsent because the disk lacked space, by datatype.
         changed: files that changed while their bundle was pending, by datatype.
         vanished: files that were gone before they could be read, by datatype.
         bundles: bundles stored, by datatype.
@@ -68,6 +70,7 @@ class Tally:
     rejected: Counter[tuple[str, str]] = field(default_factory=Counter)
     kept: Counter[tuple[str, str]] = field(default_factory=Counter)
     deleted: Counter[tuple[str, str]] = field(default_factory=Counter)
+    given_up: Counter[str] = field(default_factory=Counter)
     changed: Counter[str] = field(default_factory=Counter)
     vanished: Counter[str] = field(default_factory=Counter)
     bundles: Counter[str] = field(default_factory=Counter)
@@ -96,6 +99,7 @@ class Tally:
             "rejected": self.rejected.total(),
             "kept": self.kept.total(),
             "deleted": self.deleted.total(),
+            "given_up": self.given_up.total(),
             "changed": self.changed.total(),
             "vanished": self.vanished.total(),
             "bundles": self.bundles.total(),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jostler.agent.contents import Contents
     from jostler.agent.left import LeftFiles
     from jostler.agent.loop import Loop
+    from jostler.agent.low_disk import LowDisk
     from jostler.agent.observe.status import Status
     from jostler.agent.rescans import Rescans
     from jostler.agent.why.live import Remembered
@@ -35,6 +36,7 @@ class View:
         status: what it shows to other threads.
         arrivals: where files come from.
         loop: its steps.
+        low_disk: watches the free space of the spool's disk.
         in_flight: its bundles.
         open_bundles: those of them that take rows.
         left: the files that stay on the disk.
@@ -48,6 +50,7 @@ class View:
     status: Status
     arrivals: Arrivals
     loop: Loop
+    low_disk: LowDisk
     in_flight: InFlightBundles
     open_bundles: OpenBundles
     left: LeftFiles
@@ -70,6 +73,7 @@ class View:
             degraded=self.arrivals.degraded,
             source=self.arrivals.source,
             counts=self.arrivals.counts,
+            disk=self.low_disk.view,
         )
 
     def remembered(self) -> Remembered:
@@ -98,15 +102,23 @@ class View:
 
     def holds_back(self) -> str:
         """Say why no file is read at the moment; nothing if files are read."""
-        if self.status.waits_for:
-            return f"the agent waits for {self.status.waits_for}"
-        if self.stop.is_set():
-            return "the agent is stopping"
-        if self.loop.fails:
-            return "uploads fail, and until they succeed no new file is read"
-        if self.loop.lags:
-            return "uploads are slower than files arrive, and until one ends no new file is read"
-        if self.loop.no_room:
-            held = f"{self.in_flight.held_bytes} of {self.config.memory_max} bytes"
-            return f"memory is full ({held}), and until a bundle is stored no new file is read"
-        return ""
+        held = f"{self.in_flight.held_bytes} of {self.config.memory_max} bytes"
+        loop = self.loop
+        reasons = (
+            (self.status.waits_for, f"the agent waits for {self.status.waits_for}"),
+            (self.stop.is_set(), "the agent is stopping"),
+            (loop.fails, "uploads fail, and until they succeed no new file is read"),
+            (
+                loop.lags,
+                "uploads are slower than files arrive, and until one ends no new file is read",
+            ),
+            (
+                loop.refuses,
+                "the disk lacks space, and until a bundle on its way is stored no new file is read",
+            ),
+            (
+                loop.no_room,
+                f"memory is full ({held}), and until a bundle is stored no new file is read",
+            ),
+        )
+        return next((why for holds, why in reasons if holds), "")

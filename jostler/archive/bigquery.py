@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostler.errors import QueryError
 from jostler.format.bigquery_names import Naming
-from jostler.why.finding import Finding, Looked, State, Value
+from jostler.why.finding import Finding, Looked, State, Value, after_rejection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -89,7 +89,7 @@ def _findings(rows: FileRows, datatype: str) -> list[Finding]:
             file=f"{datatype}/{row['filename']}",
             since=_aware(row["read"]),
             why=f"the agent refused the file: {row['reason']}: {row['detail']}",
-            next="mend the service or the schema; `jostler requeue` takes files that are good then",
+            next=after_rejection(row["reason"]),
             evidence=_facts(row, "object", "day", "reason", "field", "detail"),
         )
         for row in rows.rejected

@@ -24,8 +24,8 @@ from jostler.archive.query import Query
 from jostler.archive.reading import RowReader, digest
 from jostler.errors import JostlerError
 from jostler.format.names import REJECTED, BundleName, Day
-from jostler.format.row import one_line
-from jostler.why.finding import Finding, Looked, State, Value
+from jostler.format.row import DISK_LACK, one_line
+from jostler.why.finding import Finding, Looked, State, Value, after_rejection
 from jostler.words import rfc3339
 
 if TYPE_CHECKING:
@@ -175,8 +175,8 @@ def _rejected(asked: Asked, row: Row, found: Finding) -> Finding | None:
     told = _members(row.raw, "Datatype", "Reason", "Detail", "Field", "Content")
     if asked.datatype not in {"", told["Datatype"]}:
         return None
-    following = "mend the service or the schema; `jostler requeue` takes files that are good then"
-    if not row.file.hash:
+    following = after_rejection(told["Reason"])
+    if not row.file.hash and told["Reason"] != DISK_LACK:
         following = "mend or remove the file: it stays in the spool, its bytes are not stored"
     return replace(
         found,

@@ -8,7 +8,7 @@ from jostler.bundle.confined import Confined, NotAFileError
 from jostler.bundle.delivery import Delivery
 from jostler.bundle.entry import Entry, FileState
 from jostler.bundle.events import CleanedUp, Event, GivenBack, Stored
-from jostler.bundle.file import read_file, unlink_stored
+from jostler.bundle.file import read_file, unlink_in_state, unlink_stored
 from jostler.bundle.in_flight import InFlight, State
 from jostler.bundle.in_flight_bundles import InFlightBundles, Released
 from jostler.bundle.job import Halt, Stage, UploadJob
@@ -90,5 +90,6 @@ __all__ = [
     "read_batch",
     "read_file",
     "rejected_most",
+    "unlink_in_state",
     "unlink_stored",
 ]

@@ -47,6 +47,7 @@ class SealReason(StrEnum):
     AGE = "age"
     MEMORY = "memory"
     SHUTDOWN = "shutdown"
+    DISK_LACK = "disk-lack"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

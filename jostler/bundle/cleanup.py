@@ -1,7 +1,8 @@
 """The clean-up: unlink the files of a stored bundle.
 
-**Invariant:** a file is unlinked only if its content is the one that is durable in the bucket; a
-file that changed is given back.  A path that now belongs to another bundle is not touched.
+**Invariant:** a file is unlinked only if its content is the one that is durable in the bucket, or
+if the bucket lists it as given up; a file that changed is given back.  A path that now belongs to
+another bundle is not touched.
 
 The agent's own thread cleans up, a limited number of files at a time.  A second thread would make
 both slower: they would compete for the interpreter lock (GIL) at every system call, which costs
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from jostler.bundle.confined import NotAFileError
 from jostler.bundle.entry import Entry, FileState
-from jostler.bundle.file import unlink_stored, unlink_unchanged
+from jostler.bundle.file import unlink_in_state, unlink_stored, unlink_unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,12 +56,20 @@ class Cleanup:
         entries: the bundle's files.
         is_mine: returns whether a path still belongs to the bundle.
         spool: gives access to the files; entries have paths below it.
+        given_up: those of them that go although their content is not stored.
 
     Attributes:
         cleaned: the result so far.
     """
 
-    def __init__(self, entries: Entries, is_mine: Callable[[str], bool], spool: Confined) -> None:
+    def __init__(
+        self,
+        entries: Entries,
+        is_mine: Callable[[str], bool],
+        spool: Confined,
+        given_up: frozenset[str] = frozenset(),
+    ) -> None:
+        self._given_up = given_up
         self._rows = entries.rows()
         self._is_mine = is_mine
         self._spool = spool
@@ -85,6 +94,9 @@ class Cleanup:
 
     def _look_at(self, row: EntryRow, directories: Directories) -> None:
         path, inode, size, mtime_ns, ctime_ns, _, digest = row
+        if path in self._given_up:
+            self._remove(path, FileState(inode, size, mtime_ns, ctime_ns), directories)
+            return
         if not digest:  # its row has only a part of the content, or none: the file stays
             self.cleaned.kept[path] = FileState(inode, size, mtime_ns, ctime_ns)
             return
@@ -95,6 +107,17 @@ class Cleanup:
                 self.cleaned.changed.append(path)
         except (FileNotFoundError, NotADirectoryError, NotAFileError):
             self.cleaned.vanished[path] = digest
+        except OSError as exc:
+            self.cleaned.failed.append(path)
+            self.cleaned.error = self.cleaned.error or str(exc)
+
+    def _remove(self, path: str, state: FileState, directories: Directories) -> None:
+        """Unlink a file that was given up, if that was not done when its record was written."""
+        try:
+            unlinked = unlink_in_state(directories, path, state)
+            (self.cleaned.unlinked if unlinked else self.cleaned.changed).append(path)
+        except (FileNotFoundError, NotADirectoryError, NotAFileError):
+            self.cleaned.unlinked.append(path)
         except OSError as exc:
             self.cleaned.failed.append(path)
             self.cleaned.error = self.cleaned.error or str(exc)

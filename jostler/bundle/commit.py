@@ -10,11 +10,14 @@ no bundle keeps a thread from the others.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from jostler.bundle.bundle import Attempt, Bundle, Header, OpenBundle, index_object
 from jostler.bundle.file import read_file
 from jostler.bundle.job import JOURNAL, Halt, Stage, UploadJob
+from jostler.bundle.record import Record
 from jostler.bundle.stored_index import describes
 from jostler.errors import ConflictError, StorageError, TransientError
 from jostler.format.names import display
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
     from jostler.bundle.confined import Confined
     from jostler.bundle.entry import Entry
     from jostler.bundle.journal import Journal
-    from jostler.bundle.record import Record
     from jostler.bundle.upload_stats import UploadStats
     from jostler.format.row import Rejection
     from jostler.storage import Storage
@@ -160,8 +162,17 @@ class Commit:
         return job.stored(self._journal.mark_stored(record))
 
     def _forget(self, job: UploadJob) -> UploadJob:
+        if not job.record.given_up:
+            self._journal.remove(job.record)
+            return job.given_back()
+        # The files of this list are gone: nothing but the record tells of them.
+        created = max(datetime.now(UTC), job.header.name.created + timedelta(seconds=1))
+        name = replace(job.header.name, created=created)
+        header = replace(job.header, name=name)
+        listed = Record.of(rebuild(replace(job.record, header=header), self._spool))
+        self._journal.write(listed, surely=True)
         self._journal.remove(job.record)
-        return job.given_back()
+        return job.given_back(listed)
 
     def _storage(self, job: UploadJob) -> Storage:
         return self._open_storage(job.header.bucket)
@@ -217,6 +228,8 @@ def _raw_again(
 ) -> bytes | None:
     """Read a row's `raw` from its file again; None when the file has changed or is gone."""
     content = b""
+    if rejection and rejection.given_up:
+        return _rejected_again(entry, rejection, node, content)
     try:
         content = read_file(spool, entry.path, rejected_most(entry.state.size)).content
     except OSError:
@@ -226,6 +239,10 @@ def _raw_again(
         return None
     if not rejection:
         return one_line(content)
+    return _rejected_again(entry, rejection, node, content)
+
+
+def _rejected_again(entry: Entry, rejection: Rejection, node: str, content: bytes) -> bytes:
     return rejection.raw(
         filename=display(entry.filename),
         size=entry.state.size,

@@ -174,7 +174,10 @@ class Delivery:
         self._retries.works(JOURNAL)
         self._forget_failures(one)
         if job.stage is Stage.GIVEN_BACK:
-            return GivenBack(bundle=one, released=self._in_flight.given_back(one))
+            released = self._in_flight.given_back(one)
+            if job.instead:
+                self.replay(job.instead)
+            return GivenBack(bundle=one, released=released)
         self._retries.works(job.header.bucket)
         released = self._in_flight.stored(one, job)
         self._clean_up_later(one)
@@ -267,7 +270,9 @@ class Delivery:
 
     def _clean_up_later(self, one: InFlight) -> None:
         is_mine = self._in_flight.owned_by(one)
-        self._cleanups.append((one, Cleanup(one.entries, is_mine, self._spool)))
+        assert one.job
+        given_up = one.job.record.given_up
+        self._cleanups.append((one, Cleanup(one.entries, is_mine, self._spool, given_up)))
 
     def _cleaned_up(self, one: InFlight, cleaned: Cleaned) -> CleanedUp:
         job = one.job

@@ -118,6 +118,23 @@ def unlink_unchanged(directories: Directories, row: EntryRow) -> bool:
     return True
 
 
+def unlink_in_state(directories: Directories, path: str, state: FileState) -> bool:
+    """Unlink a file that still is in this state; return whether it was unlinked.
+
+    The state must have been old when it was seen: a change within a tick of the kernel's clock
+    does not show in it.
+
+    Raises:
+        NotAFileError: a link stands in its path.
+        OSError: the file is gone, or cannot be unlinked.
+    """
+    directory, name = directories.of(path)
+    if FileState.of(os.stat(name, dir_fd=directory, follow_symlinks=False)) != state:
+        return False
+    os.unlink(name, dir_fd=directory)
+    return True
+
+
 def unlink_stored(directories: Directories, entry: Entry) -> bool:
     """Unlink a file if its bytes are the ones that its entry, which must have a hash, stands for.
 

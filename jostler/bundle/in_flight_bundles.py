@@ -174,14 +174,24 @@ class InFlightBundles:
         """Go on with a bundle of an earlier process; given the oldest first.
 
         A path that two of them have belongs to the later one: the earlier one's file was given
-        back then, before its record was forgotten.
+        back then, before its record was forgotten.  A file that was given up may be gone, and a
+        new one of its path belong to any other bundle, earlier or later.
         """
         one = InFlight.replayed(record, now_s)
         self._bundles[one.name] = one
-        for path in record.paths:
+        for path in record.given_up:
+            self._owners.setdefault(path, one)
+        for path in record.paths - record.given_up:
             self._owners[path] = one
         self._recount(one)
         return one
+
+    def take_in(self, one: InFlight) -> None:
+        """Begin with a bundle that was sealed apart from the open ones."""
+        self._bundles[one.name] = one
+        for path in one.entries.paths:
+            self._owners.setdefault(path, one)
+        self._recount(one)
 
     def leave(self, record: Record, now_s: float) -> None:
         """Leave a bundle of an earlier process as it is: its files are not taken either."""

@@ -57,6 +57,7 @@ class UploadJob:
         remade: the bytes were made again after a crash, and can be once more.
         winner: the attempt whose data object is durable, from `UPLOADED` on.
         left: paths that `winner` does not hold, though another attempt did.
+        instead: the record that the journal has now in place of this one's; None: none.
         started_s: monotonic seconds when the first step began.
         object_bytes: size of the data object, 0 when this process did not send it.
         index_bytes: size of the index object, 0 when this process did not send it.
@@ -70,6 +71,7 @@ class UploadJob:
     remade: bool = False
     winner: Attempt | None = None
     left: frozenset[str] = frozenset()
+    instead: Record | None = None
     object_bytes: int = 0
     index_bytes: int = 0
     upload_s: float = 0.0
@@ -167,9 +169,14 @@ class UploadJob:
         """Return the job when the bundle cannot be stored under its name."""
         return replace(self, stage=Stage.LOST, data=None)
 
-    def given_back(self) -> UploadJob:
-        """Return the job after its record was removed from the journal."""
-        return replace(self, stage=Stage.GIVEN_BACK)
+    def given_back(self, instead: Record | None = None) -> UploadJob:
+        """Return the job after its record was removed from the journal.
+
+        Args:
+            instead: the record of the same files under another name, if it lists files that were
+                given up.
+        """
+        return replace(self, stage=Stage.GIVEN_BACK, instead=instead)
 
     def parked(self) -> UploadJob:
         """Return the job as it waits for its next try, without bytes that can be made again.

@@ -86,8 +86,12 @@ class Journal:
         self._reserve.take()
         return lock
 
-    def write(self, record: Record) -> None:
+    def write(self, record: Record, *, surely: bool = False) -> None:
         """Write or replace a record; returning means it survives a crash.
+
+        Args:
+            record: of a bundle.
+            surely: never go without a record, however full the disk is.
 
         Raises:
             OSError: it could not be written; nothing changed.
@@ -102,7 +106,7 @@ class Journal:
             if exc.errno not in _FULL:
                 raise
             with self._busy:
-                self._write_on_a_full_disk(record, exc)
+                self._write_on_a_full_disk(record, exc, surely=surely)
         else:
             self._forget(record)
 
@@ -164,18 +168,25 @@ class Journal:
         """
         return vanished.read(self._vanished)
 
+    def renew_reserve(self, record: Record) -> None:
+        """Take a new reserve in place of the one that a record has; the disk has space again."""
+        with self._busy:
+            if self._lent == record.basename:
+                self._lent = ""
+            self._reserve.take()
+
     def holds(self, record: Record) -> bool:
         """Say whether the record of a stored bundle is on disk."""
         return self._path(replace(record, stored=True)).exists()
 
     def read(self, record: Record) -> Record:
-        """Return the record of a stored bundle as it is on disk.
+        """Return the record of a sealed or stored bundle as it is on disk.
 
         Raises:
             OSError: it is gone or cannot be read.
             ValueError: it is something else than a record.
         """
-        path = self._path(replace(record, stored=True))
+        path = self._path(record)
         try:
             return _read(path, self._dir.stat().st_uid)
         except (TypeError, KeyError, StopIteration) as exc:
@@ -253,7 +264,7 @@ class Journal:
             raise
         state_dir.sync(self._dir)
 
-    def _write_on_a_full_disk(self, record: Record, error: OSError) -> None:
+    def _write_on_a_full_disk(self, record: Record, error: OSError, *, surely: bool) -> None:
         """Write a record over the reserve, or go without one where there never was a reserve.
 
         Raises:
@@ -270,7 +281,7 @@ class Journal:
             self._forget(record)
             state_dir.sync(self._dir)
             return
-        if {self._lent, self.without} - {"", record.basename}:
+        if surely or {self._lent, self.without} - {"", record.basename}:
             raise error
         self.without = record.basename
         log.error(

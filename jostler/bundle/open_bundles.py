@@ -178,6 +178,10 @@ class OpenBundles:
         self._in_flight.add(one, entry, row, rejection)
         return Put.ADDED
 
+    def apart(self, datatype: str, day: Day) -> InFlight:
+        """Make a bundle that is none of the open ones; its name differs from all others."""
+        return self._new(datatype, day)
+
     def room(self, datatype: str, day: Day, files: int) -> Room | None:
         """Return what the open bundle of a datatype and day has room for; None if there is none.
 

@@ -61,6 +61,11 @@ class Record:
         """The paths of all files in any attempt."""
         return {path for attempt in self.attempts for path in attempt.entries.paths}
 
+    @property
+    def given_up(self) -> frozenset[str]:
+        """The paths of files that go although their content is not stored."""
+        return frozenset(path for path, why in self.rejections.items() if why.given_up)
+
     def foreign(self, bucket: str, place: Place) -> str:
         """Return why an agent of this bucket and place must leave the record alone; else empty."""
         if self.header.bucket != bucket:

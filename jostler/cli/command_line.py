@@ -98,6 +98,8 @@ class _Checks:
             settle_age_s=value("settle-age"),
             flush_timeout_s=value("flush-timeout"),
             bad_files=value("bad-files"),
+            min_free_disk=value("min-free-disk"),
+            disk_lack_action=value("disk-lack-action"),
             validate=value("validate"),
             native=value("native"),
             state_dir=Path(given or usual),

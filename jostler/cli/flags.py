@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from jostler.cli.commands import meant
+from jostler.config import MinFree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -63,6 +64,23 @@ def size(text: str) -> int:
     if not found or _GO_OCTAL_RE.match(text):
         raise ValueError(f"{text!r} is not a size such as 20971520, 0x1400000, 30MB or 20MiB")
     return int(found[1]) * _SIZE_UNITS.get((found[2] or "").lower(), 1)
+
+
+def free_space(text: str) -> MinFree:
+    """Read how much of a disk is to stay free: `5%`, or a size; 0 for nothing.
+
+    Raises:
+        ValueError: `text` is neither.
+    """
+    share = re.fullmatch(r"(\d{1,2}(?:\.\d+)?) *%", text.strip(), re.ASCII)
+    if share:
+        return MinFree(share=float(share[1]) / 100)
+    try:
+        return MinFree(size_bytes=size(text))
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is neither a share below 100 % such as 5%, nor a size such as 2GiB"
+        ) from None
 
 
 def directory(text: str) -> str:

@@ -13,6 +13,7 @@ from jostler.cli.flags import (
     boolean,
     directory,
     duration,
+    free_space,
     lines,
     one_of,
     size,
@@ -20,7 +21,7 @@ from jostler.cli.flags import (
     whole,
     words,
 )
-from jostler.config import BadFiles, LogFormat, Validate
+from jostler.config import BadFiles, DiskLackAction, LogFormat, Validate
 from jostler.format.compression import compression_choice
 from jostler.schema import Use
 from jostler.watchdir import Watch
@@ -155,6 +156,22 @@ TABLE = (
         read=one_of(BadFiles),
         default="upload",
         help="files that cannot be archived: upload as rejected1 and delete, keep, or delete",
+    ),
+    Flag(
+        name="min-free-disk",
+        read=free_space,
+        default="5%",
+        help="space of the spool's disk, in per cent or bytes, below which -disk-lack-action"
+        " begins; 0 never",
+    ),
+    Flag(
+        name="disk-lack-action",
+        read=one_of(DiskLackAction),
+        default="flush",
+        help="while the disk lacks space: flush seals bundles early; stop also tells services by"
+        " the file .jostler/FULL and opens no bundle while others are on their way; remove-oldest"
+        " also gives up the oldest unsent files, each listed in rejected1, while uploads fail or"
+        " lag",
     ),
     Flag(
         name="validate",

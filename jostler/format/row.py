@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 REJECT_WHOLE_BYTES = 32 * 1024 * 1024
 REJECT_SAMPLE_BYTES = 64 * 1024
 
+DISK_LACK = "disk-lack"
+"""The reason of a file that was given up unsent because the disk lacked space; it is not bad."""
+
 BOM = b"\xef\xbb\xbf"
 BREAKS = b"\r\n"
 HASH_BYTES = 16
@@ -130,6 +133,11 @@ class Rejection:
     reason: str
     detail: str
     field: str = ""
+
+    @property
+    def given_up(self) -> bool:
+        """Whether the file goes without its content being stored."""
+        return self.reason == DISK_LACK
 
     def raw(self, *, filename: str, size: int, added_us: int, node: str, content: bytes) -> bytes:
         """Return the rejected1 row's `raw`; `content` is the file's bytes, whole or a sample."""

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from jostler.format.row import DISK_LACK
 from jostler.words import ago, duration, rfc3339, shown
 
 if TYPE_CHECKING:
@@ -40,6 +41,13 @@ class State(StrEnum):
     def is_well(self) -> bool:
         """Whether a file in this state is safe or on its way."""
         return self not in {State.IGNORED, State.REJECTED, State.KEPT, State.MISSING}
+
+
+def after_rejection(reason: str) -> str:
+    """Return what can be done about a file whose row is in rejected1 for a reason."""
+    if reason == DISK_LACK:
+        return "nothing: the file is gone, and its content was not stored"
+    return "mend the service or the schema; `jostler requeue` takes files that are good then"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,7 @@ RUNBOOK = ROOT / "docs/runbook.md"
 CODES = (
     *("uploads_failing", "agent_stuck", "not_ready", "oldest_too_old", "rejects"),
     *("disk_low", "disk_fills", "memory_full", "watch_degraded", "overflow", "undeletable"),
+    *("disk_lack", "files_given_up"),
 )
 PARTS = ("Means", "Data in danger?", "First look", "Do", "Escalate", "Over when")
 

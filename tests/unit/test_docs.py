@@ -19,6 +19,7 @@ from jostler.cli.flags import HELP
 from jostler.cli.options import TABLE
 from jostler.cli.producer_flags import FLAGS as OF_THE_AGENT
 from jostler.cli.why_options import FLAGS as WHY_FLAGS
+from jostler.format.row import DISK_LACK
 from jostler.schema.flaw import Reason
 from jostler.why.finding import State
 from tests.support.bucket import url_of
@@ -178,7 +179,7 @@ def test_the_three_lines_of_python_put_a_document(tmp_path: Path) -> None:
 
 
 def test_every_rejection_reason_is_described() -> None:
-    """The judge's and the intake's, and no other."""
+    """The judge's, the intake's and that of files given up, and no other."""
     given = {
         text
         for call in calls()
@@ -188,7 +189,9 @@ def test_every_rejection_reason_is_described() -> None:
         for text in constants(keyword.value)
     }
     assert {"path", "name", "empty", "too-big", "unreadable"} <= given
-    assert {code(row[0])[0] for row in table(FORMAT, "## rejected1")} == given | set(Reason)
+    assert {code(row[0])[0] for row in table(FORMAT, "## rejected1")} == given | set(Reason) | {
+        DISK_LACK
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

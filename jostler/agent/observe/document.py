@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from jostler import build
+from jostler.agent.low_disk import DiskView
 from jostler.agent.observe.health import Level
 from jostler.agent.observe.history import STEP_S
 from jostler.agent.observe.survey import Waiting
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from jostler.agent.observe.health import Health
     from jostler.agent.observe.snapshot import (
         ClosedBundleView,
+        Now,
         OpenBundleView,
         Snapshot,
         StoredBundleView,
@@ -52,7 +54,7 @@ def document(status: Status) -> Json:
         "health": _health(health, status.config.runbook_url),
         "uploads": _uploads(status, uploads),
         "watch": _watch(snapshot),
-        "spool": _spool(status.disk),
+        "spool": _spool(status.disk, snapshot.now),
         "memory": {
             "held_bytes": snapshot.now.held_bytes if snapshot.now else 0,
             "limit_bytes": status.config.memory_max,
@@ -96,10 +98,14 @@ def _agent(status: Status) -> Json:
     }
 
 
-def _spool(disk: Surveyed) -> Json:
+def _spool(disk: Surveyed, now: Now | None) -> Json:
+    lack = now.disk if now else DiskView()
     return {
         "free_bytes": disk.free_bytes,
         "size_bytes": disk.size_bytes,
+        "min_free_bytes": lack.limit_bytes,
+        "lack_action": str(lack.action),
+        "lacking_since": instant(lack.since_s),
         "full_in_s": None if math.isinf(disk.full_in_s) else round(disk.full_in_s),
     }
 
@@ -268,6 +274,7 @@ def _totals(name: str, snapshot: Snapshot) -> Json:
         "taken": tally.taken[name],
         "archived": tally.archived[name],
         "rejected": by_reason(tally.rejected),
+        "given_up": tally.given_up[name],
         "kept": by_reason(tally.kept),
         "deleted": by_reason(tally.deleted),
         "changed": tally.changed[name],

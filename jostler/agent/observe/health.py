@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from jostler.config import DiskLackAction
 from jostler.words import duration
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ PATIENT_S = 120.0
 HOUR_S = 3600.0
 LOW_DISK = 0.1
 LOWEST_DISK = 0.05
+GIVEN_UP_S = HOUR_S
 FILLS_S = 24 * HOUR_S
 FILLS_SOON_S = 4 * HOUR_S
 FEW_REJECTS = 3
@@ -37,6 +39,8 @@ MOST_REJECTED = 0.5
 KNOWN_FILES = 100
 ROSE_TIMES = 3
 SLACK_S = 120.0
+LOSES = frozenset({"rejects", "files_given_up"})
+"""The problems of which it cannot be said that nothing is lost."""
 
 
 class Level(StrEnum):
@@ -140,6 +144,8 @@ class HealthChecks:
         yield from _loop(facts)
         yield from _uploads(facts)  # before its consequences: the first problem is the headline
         yield from _start(facts)
+        yield from _given_up(facts)
+        yield from _lack(facts)
         yield from _disk(facts)
         yield from _fills(facts)
         yield from self._oldest(facts)
@@ -207,6 +213,53 @@ def _uploads(facts: Facts) -> Iterator[Problem]:
             )
         ),
     )
+
+
+def _lack(facts: Facts) -> Iterator[Problem]:
+    """Tell that the agent's own limit, -min-free-disk, is passed, and what it does now."""
+    disk = facts.snapshot.now.disk if facts.snapshot.now else None
+    if disk and disk.lacks:
+        does, hint = _LACK[disk.action]
+        yield Problem(
+            code="disk_lack",
+            level=Level.ATTENTION if disk.action is DiskLackAction.FLUSH else Level.BAD,
+            since_s=disk.since_s,
+            text=f"The spool's disk has less free than -min-free-disk, {disk.limit_bytes:,} bytes,"
+            f" and a quarter: {does}",
+            hint=hint,
+        )
+
+
+_LACK = {
+    DiskLackAction.FLUSH: (
+        "bundles are sealed early",
+        "Nothing is lost. Find what fills the disk; if it is to be so, lower -min-free-disk.",
+    ),
+    DiskLackAction.STOP: (
+        "services are told to stop by .jostler/FULL",
+        "Free disk space: what services do not measure now is lost.",
+    ),
+    DiskLackAction.REMOVE_OLDEST: (
+        "bundles are sealed early, and if uploads fail, the oldest files are given up",
+        "Repair uploads if they fail; otherwise free disk space.",
+    ),
+}
+
+
+def _given_up(facts: Facts) -> Iterator[Problem]:
+    disk = facts.snapshot.now.disk if facts.snapshot.now else None
+    if disk and disk.given_up_s and facts.now_s - disk.given_up_s < GIVEN_UP_S:
+        given_up = facts.snapshot.tally.given_up
+        yield Problem(
+            code="files_given_up",
+            level=Level.BAD,
+            since_s=disk.given_up_s,
+            text=f"The disk was full: {_files_of(given_up.total())} were given up unsent since the"
+            " agent's start",
+            hint="Repair uploads or free disk space. rejected1 lists these files, with the reason"
+            " disk-lack.",
+            datatypes=tuple(sorted(given_up)),
+        )
 
 
 def _disk(facts: Facts) -> Iterator[Problem]:
@@ -336,7 +389,7 @@ def _waiting(facts: Facts) -> str:
 def _headline(worst: Problem, facts: Facts) -> str:
     begun = datetime.fromtimestamp(worst.since_s, UTC)
     waiting = _waiting(facts)
-    kept = f" Nothing is lost: {waiting}." if waiting and worst.code != "rejects" else ""
+    kept = f" Nothing is lost: {waiting}." if waiting and worst.code not in LOSES else ""
     return f"{worst.text} (since {begun:%Y-%m-%d %H:%M} UTC).{kept}"
 
 

@@ -13,6 +13,7 @@ from jostler.agent.observe.series import (
     attempts,
     by_datatype,
     by_reason,
+    disk_lack,
     failures,
     ignored,
     index_nulls,
@@ -86,6 +87,12 @@ COUNTERS = (
         "Files that were closed or renamed in and that the agent does not take.",
         BY_REASON,
         ignored,
+    ),
+    Family(
+        "jostler_files_given_up",
+        "Files given up unsent because the disk lacked space; each has a row in rejected1.",
+        BY_DATATYPE,
+        by_datatype(lambda v: v.tally.given_up),
     ),
     Family(
         "jostler_files_changed",
@@ -216,6 +223,18 @@ GAUGES = (
         "Size of the spool's file system.",
         (),
         unlabelled(lambda b, _: b.disk.size_bytes),
+    ),
+    Family(
+        "jostler_spool_min_free_bytes",
+        "The value of -min-free-disk for this disk, in bytes.",
+        (),
+        unlabelled(lambda _, v: v.now.disk.limit_bytes if v.now else 0),
+    ),
+    Family(
+        "jostler_disk_lack",
+        "1 from when less than -min-free-disk is free until a quarter more is, else 0.",
+        ("action",),
+        disk_lack,
     ),
     Family(
         "jostler_spool_full_in_seconds",

@@ -93,6 +93,12 @@ def open_sums(pick: Callable[[int], int]) -> Callable[[Snapshot], Mapping[str, f
     return sums
 
 
+def disk_lack(status: Status, snapshot: Snapshot) -> Values:
+    """Return whether the disk lacks space, under the action that is configured."""
+    lacks = bool(snapshot.now and snapshot.now.disk.lacks)
+    return {(str(status.config.disk_lack_action),): float(lacks)}
+
+
 def scans(_status: Status, snapshot: Snapshot) -> Values:
     """Return the number of scans by reason."""
     found = snapshot.now.counts.scans if snapshot.now else {}

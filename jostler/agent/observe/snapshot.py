@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from jostler import bundle as bundles
+    from jostler.agent.low_disk import DiskView
     from jostler.agent.observe.history import Minutes
     from jostler.agent.observe.shares import Shares
     from jostler.watchdir import Counts
@@ -109,6 +110,7 @@ class Now:
         source: where events come from: `inotify`, `watchdog` or `scan`.
         degraded: why scans stand in for events, in words.
         counts: the watcher's counts.
+        disk: how it is with the free space of the spool's disk.
     """
 
     open: tuple[OpenBundleView, ...]
@@ -122,6 +124,7 @@ class Now:
     source: str
     degraded: str
     counts: Counts
+    disk: DiskView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,10 +92,11 @@ def _finding(row: _JournalRow, directory: Path, uploads: dict[str, Upload] | Non
     except OSError:
         since = instant(entry.added_us * 1000)
     what = f"{rejection.reason}: {rejection.detail}; " if rejection else ""
+    is_given_up = bool(rejection and rejection.given_up)
     state = State.STORED if record.stored else State.SEALED
     if not record.stored:
         why, following = _progress(uploads, str(record.header.name))
-    elif entry.hash:
+    elif entry.hash or is_given_up:
         why = "its row is durable, and the file itself is being unlinked"
         following = "the agent unlinks the file if it has not changed, and removes the record"
     else:

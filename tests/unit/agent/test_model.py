@@ -2,8 +2,9 @@
 
 Hypothesis writes, rewrites, renames over, deletes and moves files, lets bucket and disk fail, stops
 the agent in the middle of any step and starts it again.  Whatever the order: no file is unlinked
-that is not stored, no content of a path is stored twice, and when everything works again, all that
-is on the disk is stored, and the agent comes to rest.
+that is neither stored nor listed as given up, no content of a path is stored twice or stored and
+given up, and when everything works again, all that is on the disk is stored, all that was given up
+has its row, and the agent comes to rest.
 
 `HYPOTHESIS_PROFILE=long` looks for longer.
 """
@@ -11,13 +12,14 @@ is on the disk is stored, and the agent comes to rest.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from tests.unit.agent.world import MAX_AGE_S, World, content_of, number_in
+from tests.unit.agent.world import MAX_AGE_S, Killed, World, content_of, number_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,6 +161,21 @@ class Promise(RuleBasedStateMachine):
         self.world.clock.step_s = MAX_AGE_S if frozen else 0.0
 
     @rule()
+    def gives_up_the_oldest(self) -> None:
+        """As -disk-lack-action remove-oldest does, at any moment."""
+        self.world.give_up()
+
+    @rule(unlinks=st.integers(0, 2))
+    def dies_while_it_gives_up(self, unlinks: int) -> None:
+        self.world.disk.unlinks_left = unlinks
+        try:
+            self.world.give_up()
+        except Killed:
+            self.crash()
+        finally:
+            self.world.disk.unlinks_left = None
+
+    @rule()
     def crash(self) -> None:
         # What vanished is remembered by the process alone: it may be stored twice after its death.
         stored = self.world.bucket.stored()
@@ -218,6 +235,10 @@ class Promise(RuleBasedStateMachine):
         assert twice <= self.forgiven
 
     @invariant()
+    def nothing_is_given_up_that_is_stored(self) -> None:
+        assert not self.world.disk.given_up.keys() & self.world.bucket.stored().keys()
+
+    @invariant()
     def nothing_happened_that_nobody_foresaw(self) -> None:
         assert not self.world.tally.kept
 
@@ -233,11 +254,13 @@ class Promise(RuleBasedStateMachine):
         held_up = self.held_up()
         left = {number_in(path.read_bytes()) for path in world.files()}
         self.run_to_the_end()
-        assert left - held_up <= set(world.bucket.stored())
+        assert left - held_up <= set(world.bucket.stored()) | set(world.disk.given_up)
         world.bucket.remove_foreign()
         self.run_to_the_end()
 
-        assert left <= set(world.bucket.stored())
+        assert left <= set(world.bucket.stored()) | set(world.disk.given_up)
+        assert Counter(world.disk.given_up.values()) <= world.bucket.given_up()
+        assert not world.giving_up.unsent
         assert set(world.bucket.without_index()) <= self.orphans
         assert list(world.files()) == []
         assert world.journal.load() == ([], [])

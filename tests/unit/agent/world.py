@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections import Counter, deque
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,9 +20,12 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from jostler.agent.ages import Ages
+from jostler.agent.disk_lack import Space
+from jostler.agent.giving_up import GivingUp
 from jostler.agent.intake import Intake
 from jostler.agent.left import LeftFiles
 from jostler.agent.loop import Loop
+from jostler.agent.low_disk import LowDisk
 from jostler.agent.rules import Rules
 from jostler.agent.taking import Taking
 from jostler.agent.tally import Tally
@@ -40,9 +44,11 @@ from jostler.bundle import (
     UploadStats,
     content_hash,
 )
-from jostler.config import BadFiles
+from jostler.config import BadFiles, DiskLackAction
 from jostler.errors import ConflictError, TransientError
 from jostler.format.compression import AUTO
+from jostler.format.row import DISK_LACK
+from jostler.full_sign import FullSign
 from jostler.schema import json_object_flaw
 from jostler.storage import StoredObject, upload_id
 from jostler.watchdir import Arrival, How
@@ -60,6 +66,7 @@ BUCKET = "gs://bkt"
 MAX_BYTES = 900  # four rows, so that a batch has more than one
 MAX_AGE_S = 10.0
 MEMORY_MAX = 20_000
+PLENTY = Space(free_bytes=1000, size_bytes=1000, limit_bytes=100)
 NUMBER_RE = re.compile(rb"-(\d+)-")
 
 
@@ -155,9 +162,20 @@ class Bucket:
     def stored(self) -> Counter[int]:
         """Count the files whose row is durable, and whose index is too."""
         found: Counter[int] = Counter()
-        for name in filter(self._has_index, self._ours()):
-            found.update(map(_number_of_row, gzip.decompress(self.objects[name]).splitlines()))
+        raws = (raw for raw in self._raws() if raw.get("Reason") != DISK_LACK)
+        found.update(map(_number_of_row, raws))
         return found
+
+    def given_up(self) -> Counter[str]:
+        """Count the durable rows of files that were given up, by path."""
+        raws = [raw for raw in self._raws() if raw.get("Reason") == DISK_LACK]
+        assert not any(raw["Content"] for raw in raws)
+        return Counter(f"{raw['Datatype']}/{raw['Filename']}" for raw in raws)
+
+    def _raws(self) -> Iterator[dict[str, Any]]:
+        for name in filter(self._has_index, self._ours()):
+            for line in gzip.decompress(self.objects[name]).splitlines():
+                yield json.loads(line)["raw"]
 
 
 def index_of(name: str) -> str:
@@ -165,8 +183,7 @@ def index_of(name: str) -> str:
     return re.sub(r"/exp/[^/]+/", "/exp/index1/", name).replace("-data.", "-index1.")
 
 
-def _number_of_row(line: bytes) -> int:
-    raw = json.loads(line)["raw"]
+def _number_of_row(raw: dict[str, Any]) -> int:
     return number_in(base64.b64decode(raw["Content"]) if "Content" in raw else raw["UUID"].encode())
 
 
@@ -177,7 +194,8 @@ def _lies(index_row: dict[str, Any], line: bytes) -> bool:
     is_rejected = "Content" in raw
     content = base64.b64decode(raw["Content"]) if is_rejected else line.partition(b'"raw":')[2][:-1]
     filename = raw["Filename"] if is_rejected else row["archiver"]["Filename"]
-    return (index_row["Filename"], index_row["Hash"]) != (filename, content_hash(content).hex())
+    digest = "" if raw.get("Reason") == DISK_LACK else content_hash(content).hex()
+    return (index_row["Filename"], index_row["Hash"]) != (filename, digest)
 
 
 class Disk:
@@ -187,10 +205,18 @@ class Disk:
         undeletable: names of files that may not be unlinked.
         syncs: so many fsync(2) were made.
         failing_syncs: those of these numbers fail.
-        violations: files that were unlinked and not durable.
+        violations: files that were unlinked, and neither durable nor listed as given up.
+        given_up: the numbers of those that were listed, and the path of each.
+        unlinks_left: after so many, the process dies instead of the next; None: never.
     """
 
-    def __init__(self, bucket: Bucket, patch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, bucket: Bucket, journal: Callable[[], Journal], root: str, patch: pytest.MonkeyPatch
+    ) -> None:
+        self._journal = journal
+        self._root = root
+        self.given_up: dict[int, str] = {}
+        self.unlinks_left: int | None = None
         self._bucket = bucket
         self._unlink = os.unlink
         self.undeletable: set[str] = set()
@@ -207,14 +233,33 @@ class Disk:
             fd = os.open(path, os.O_RDONLY, dir_fd=dir_fd)
             content = os.read(fd, 1000)
             os.close(fd)
-            if not self._bucket.stored()[number_in(content)]:
+            if self.unlinks_left is not None:
+                if not self.unlinks_left:
+                    raise Killed
+                self.unlinks_left -= 1
+            directory = Path(f"/proc/self/fd/{dir_fd}").readlink()
+            below = f"{directory.relative_to(self._root)}/{path}"
+            if self._bucket.stored()[number_in(content)]:
+                pass
+            elif self._is_listed(below):
+                self.given_up[number_in(content)] = below
+            else:
                 self.violations.append(f"{path} was unlinked with {content!r}, which is not stored")
         self._unlink(path, dir_fd=dir_fd)
+
+    def _is_listed(self, path: str) -> bool:
+        """Say whether a record of the journal, or a row of the bucket, has a path as given up."""
+        records, _ = self._journal().load()
+        return any(path in one.given_up for one in records) or path in self._bucket.given_up()
 
     def fsync(self, _fd: int) -> None:
         self.syncs += 1
         if self.syncs - 1 in self.failing_syncs:
             raise OSError(28, "No space left on device")
+
+
+class Killed(BaseException):
+    """The process died."""
 
 
 class Clock:
@@ -278,8 +323,9 @@ class World:
         self.spool.mkdir()
         self._patch = pytest.MonkeyPatch()
         self.bucket = Bucket()
-        self.disk = Disk(self.bucket, self._patch)
+        self.disk = Disk(self.bucket, lambda: self.journal, str(self.spool), self._patch)
         self.clock = Clock()
+        self._touched = 10**18
         self.start()
 
     def close(self) -> None:
@@ -334,6 +380,26 @@ class World:
             ask_due=lambda *_: None,
             keep=lambda _: None,
         )
+        self.giving_up = GivingUp(
+            files,
+            ["foo1"],
+            lambda name: name.endswith(".json"),
+            in_flight=self.in_flight,
+            left=self.left,
+            open_bundles=self.open_bundles,
+            journal=self.journal,
+            delivery=self.delivery,
+            tally=self.tally,
+            young_s=-1.0,
+        )
+        low_disk = LowDisk(
+            DiskLackAction.REMOVE_OLDEST,
+            lambda: PLENTY,
+            FullSign(self.spool),
+            giving_up=self.giving_up,
+            open_bundles=self.open_bundles,
+            in_flight=self.in_flight,
+        )
         self.loop = Loop(
             cast("Config", SimpleNamespace(bucket=BUCKET, spool=self.spool)),
             cast("Any", SimpleNamespace(take=self._take, scanning=False, waiting=0)),
@@ -348,6 +414,7 @@ class World:
             left=self.left,
             open_bundles=self.open_bundles,
             delivery=self.delivery,
+            low_disk=low_disk,
             directories=cast("Any", nothing),
             rescans=cast("Any", nothing),
             reporter=cast("Any", nothing),
@@ -381,6 +448,17 @@ class World:
         for path in sorted(self.spool.rglob("*.json")):
             if path.is_file() and not path.is_symlink():
                 yield path
+
+    def give_up(self) -> int:
+        """Give up files as if the disk were full.
+
+        Their times are set first, to some of their own, because the files of a test change again
+        within the same tick of the kernel's clock.
+        """
+        for path in self.files():
+            self._touched += 1
+            os.utime(path, ns=(self._touched, self._touched))
+        return self.giving_up.give_up(replace(PLENTY, free_bytes=0))
 
     def scan(self) -> None:
         self.arrived.extend(Arrival(str(path), How.SCAN) for path in self.files())

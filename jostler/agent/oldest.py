@@ -1,0 +1,84 @@
+"""Find the oldest files of a spool: of the oldest day, those that have waited longest.
+
+**Invariant:** it reads directories until one day gives files, and no more; it opens no file.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Found:
+    """A file on the disk.
+
+    Attributes:
+        since_s: since when it waits, Unix time: its last change, or when it was moved here.
+        path: below the spool.
+        size_bytes: of its content.
+    """
+
+    since_s: float
+    path: str
+    size_bytes: int
+
+
+def oldest(
+    spool: str, datatypes: Sequence[str], may_go: Callable[[str, str], bool], most: int
+) -> list[Found]:
+    """Return the oldest files of the oldest day that has any which may go, the oldest first.
+
+    Args:
+        spool: the experiment's directory.
+        datatypes: the directories below it.
+        may_go: says of a path below the spool, and its last part, whether the file may go.
+        most: how many to return at the most.
+    """
+    # By the path below the datatype, which begins with the day: all datatypes' files of a day are
+    # looked at together, and a day of today is not read while there are older ones.
+    waiting: list[tuple[str, str]] = [("", datatype) for datatype in datatypes]
+    heapq.heapify(waiting)
+    while waiting:
+        day = waiting[0][0]
+        found: list[Iterator[Found]] = []
+        while waiting and waiting[0][0] == day:
+            _, datatype = heapq.heappop(waiting)
+            files, below = _look(spool, datatype, day, may_go)
+            found.append(iter(files))
+            for name in below:
+                heapq.heappush(waiting, (f"{day}/{name}" if day else name, datatype))
+        if oldest_files := heapq.nsmallest(most, chain.from_iterable(found)):
+            return oldest_files
+    return []
+
+
+def _look(
+    spool: str, datatype: str, day: str, may_go: Callable[[str, str], bool]
+) -> tuple[list[Found], list[str]]:
+    """Return the files of one directory that may go, and the names of its subdirectories."""
+    files: list[Found] = []
+    below: list[str] = []
+    directory = f"{datatype}/{day}" if day else datatype
+    try:
+        with os.scandir(f"{spool}/{directory}") as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    below.append(entry.name)
+                elif entry.is_file(follow_symlinks=False):
+                    path = f"{directory}/{entry.name}"
+                    if may_go(path, entry.name):
+                        status = entry.stat(follow_symlinks=False)
+                        since_s = max(status.st_mtime, status.st_ctime)
+                        files.append(Found(since_s, path, status.st_size))
+    except OSError:
+        pass  # the directory, or a file in it, is gone or cannot be read
+    return files, below

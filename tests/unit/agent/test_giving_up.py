@@ -1,0 +1,161 @@
+"""Give up the oldest unsent files: which go, and what must be written before."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jostler.agent import giving_up
+from jostler.agent.oldest import oldest
+from jostler.bundle import InFlightBundles, Journal, Rejection, State
+from jostler.format.row import DISK_LACK
+from tests.unit.agent.world import PLENTY, World, content_of
+from tests.unit.bundle.parts import header, record_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from jostler.bundle import Record
+
+DAY = "foo1/2026/01/02"
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World()
+    yield world
+    world.close()
+
+
+def write(world: World, *names: str) -> None:
+    for number, name in enumerate(names):
+        content = content_of(number)
+        world.write(f"{DAY}/{name}.json", content, rename=False, announced=False)
+
+
+def left(world: World) -> list[str]:
+    return [path.stem for path in world.files()]
+
+
+def test_each_file_that_goes_has_one_row(world: World) -> None:
+    """And is counted once."""
+    write(world, "a", "b")
+    assert world.give_up() == 2
+    assert left(world) == []
+    world.run(3)
+    assert world.bucket.given_up() == {f"{DAY}/a.json": 1, f"{DAY}/b.json": 1}
+    assert world.tally.given_up == {"foo1": 2}
+    assert world.journal.load() == ([], [])
+
+
+def test_no_more_go_than_is_needed(world: World) -> None:
+    """The oldest of the oldest day."""
+    write(world, "a", "b", "c")
+    for age, name in enumerate(("b", "c", "a")):
+        os.utime(world.spool / DAY / f"{name}.json", ns=(age, age))
+    space = replace(PLENTY, free_bytes=PLENTY.enough_bytes - 1)
+    found = oldest(str(world.spool), ["foo1"], lambda path, name: True, 10)
+    assert [file.size_bytes for file in found] == [len(content_of(0))] * 3
+    assert world.giving_up.give_up(space) == 1
+    assert len(left(world)) == 2
+
+
+def test_files_of_bundles_stay(world: World) -> None:
+    """They may be stored already."""
+    write(world, "a")
+    world.scan()
+    world.loop.step()
+    write(world, "b")
+    assert world.give_up() == 1
+    assert left(world) == ["a"]
+
+
+def test_nothing_goes_if_the_record_cannot_be_written(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even on a disk without a reserve, where a bundle may go without; later all do."""
+    write(world, "a", "b")
+
+    def full(_journal: Journal, _record: Record) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "_write", full)
+        patch.setattr("jostler.bundle.reserve.Reserve.write", lambda *_: False)
+        assert world.give_up() == 0
+        assert left(world) == ["a", "b"]
+        assert world.give_up() == 0
+    world.run(3)
+    assert left(world) == []
+    assert world.bucket.given_up().total() == world.tally.given_up["foo1"] == 2
+
+
+def test_a_file_that_cannot_be_unlinked_is_listed_once_and_never_taken(world: World) -> None:
+    write(world, "a", "b")
+    world.disk.undeletable = {"a.json"}
+    assert world.give_up() == 2
+    assert world.giving_up.give_up(replace(PLENTY, free_bytes=0)) == 0
+    world.scan()
+    world.run(3)
+    assert left(world) == ["a"]
+    world.disk.undeletable.clear()
+    world.run(5)
+    assert left(world) == []
+    assert world.bucket.given_up().total() == 2
+    assert not world.bucket.stored()
+
+
+def test_a_list_whose_name_another_has_gets_a_new_one(world: World) -> None:
+    """Its files are gone; nothing else tells of them."""
+    write(world, "a", "b")
+    world.bucket.faults[1] = "data"
+    world.give_up()
+    world.run(5)
+    assert world.bucket.foreign
+    assert world.bucket.given_up().total() == 2
+
+
+def test_a_list_takes_no_path_from_an_older_bundle() -> None:
+    """That has been open since before, and has the new file of a path that was given up."""
+    bundles = InFlightBundles()
+    older, listed = record_of(1, header()), record_of(1, header(microsecond=2))
+    (path,) = older.paths
+    why = Rejection(datatype="foo1", reason=DISK_LACK, detail="")
+    first = bundles.replay(older, 0.0)
+    bundles.replay(replace(listed, rejections={path: why}), 0.0)
+    assert bundles.owner(path) is first
+
+
+def test_lists_that_wait_take_no_memory(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only their names are kept, however many there are; they are sent one after the other."""
+    monkeypatch.setattr(giving_up, "FILES_MOST", 1)
+    write(world, "a", "b", "c")
+    while world.give_up():
+        pass
+    assert world.giving_up.unsent == 3
+    assert world.in_flight.held_bytes == 0
+    world.giving_up.send()
+    world.giving_up.send()
+    assert [one.state for one in world.in_flight] == [State.JOURNALLED]
+    world.run(5)
+    assert world.bucket.given_up().total() == 3
+
+
+def test_the_oldest_day_goes_first_whatever_the_datatype(tmp_path: Path) -> None:
+    """Hidden files, links and what may not go are passed over."""
+    for path in ("b1/2026/01/01/x.json", "a1/2026/01/02/y.json", "b1/2026/01/01/.h.json"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).touch()
+    (tmp_path / "a1/2026/01/01").symlink_to(tmp_path)
+
+    def paths(but: str = "") -> list[str]:
+        found = oldest(str(tmp_path), ["a1", "b1"], lambda path, _: path != but, 10)
+        return [file.path for file in found]
+
+    assert paths() == ["b1/2026/01/01/x.json"]
+    assert paths("b1/2026/01/01/x.json") == ["a1/2026/01/02/y.json"]
