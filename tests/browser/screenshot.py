@@ -14,15 +14,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from datetime import date, timedelta
 from pathlib import Path
 
-from bench.serve import TODAY, MadeCatalogue
+from jostler.archive import sample
+from jostler.archive.bucket_catalogue import BucketCatalogue
 from jostler.archive.serve.summary import Summary
+from jostler.storage import open_storage
 from tests.browser.browser import Browser, missing
 from tests.support.agent import RunningAgent, arguments
 from tests.support.gcs import GcsServer
-from tests.support.serving import Serving
+from tests.support.serving import NOW, Serving
 from tests.support.spool import Spool, document
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -31,7 +34,7 @@ ARCHIVE_PICTURE = DOCS / "serve-page.png"
 MINUTES = 2
 BUCKET = "archive-sandbox"
 SIZE = (1100, 800)
-ARCHIVE_SIZE = (1100, 400)
+ARCHIVE_SIZE = (1100, 360)
 
 
 def main() -> None:
@@ -52,22 +55,24 @@ def main() -> None:
             browser.fresh(size=SIZE)
             browser.driver.get(f"http://127.0.0.1:{port}/")
             browser.picture(PICTURE)
-        _take_archive(browser)
+        _take_archive(browser, Path(top))
     for picture in (PICTURE, ARCHIVE_PICTURE):
         _shrink(picture)
 
 
-def _take_archive(browser: Browser) -> None:
-    """Take the overview of a made archive, of which BigQuery lacks the two latest days."""
-    made = MadeCatalogue(50, 4)
+def _take_archive(browser: Browser, top: Path) -> None:
+    """Take the overview of the made-up archive, of which BigQuery lacks the two latest days."""
+    bucket = open_storage((top / "archive").as_uri())
+    sample.write(bucket, NOW)
 
     def loaded(first: date, last: date) -> set[tuple[str, date]]:
         days = [first + timedelta(days=n) for n in range((last - first).days - 1)]
-        return {(f"type{n}", day) for n in range(4) for day in days}
+        return {(datatype, day) for datatype in (sample.SPEED, sample.PING) for day in days}
 
-    with Serving() as serving:
-        summary = Summary(made, lambda: TODAY, loaded)  # type: ignore[arg-type]
-        serving.show(made, summary=summary, ledger=Unasked())  # type: ignore[arg-type]
+    catalogue = BucketCatalogue(bucket, [sample.PLACE])
+    with Serving() as serving, closing(catalogue):
+        summary = Summary(catalogue, NOW.date, loaded)
+        serving.show(catalogue, summary=summary, ledger=Unasked())
         browser.fresh(size=ARCHIVE_SIZE)
         browser.driver.get(serving.url)
         browser.picture(ARCHIVE_PICTURE)
