@@ -7,10 +7,12 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from jostler.archive.serve.openapi import DOCUMENT
 from jostler.cli.main import main
 from jostler.cli.serve import FLAGS
 from tests.support.agent import environment, once
@@ -20,8 +22,8 @@ from tests.support.spool import Spool, document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+DOCS = Path(__file__).parents[2] / "docs/serve.md"
 PRETTY = b'{\n  "UUID": "p",\n  "Rate": 1E2\n}\n'
 FILES = "/v0/archive/files/"
 ALWAYS = {"start": 1_700_000_000_000, "end": 4_000_000_000_000}
@@ -130,6 +132,24 @@ def test_a_flipped_byte_is_told_and_not_delivered(bucket: Path, tmp_path: Path) 
     assert "-data.jsonl.gz" in bad[0]["message"]
     assert all(json.loads(answer.body) for answer in answers if answer.status == 200)
     assert "Not everything could be read" in page
+
+
+def test_the_page_about_it_has_its_flags_and_every_error() -> None:
+    """docs/serve.md has the flags with their defaults, and the codes with their statuses."""
+    rows = [line.split("|") for line in DOCS.read_text().splitlines() if line.startswith("| `")]
+    flags = {row[1].strip(" `"): row[2] for row in rows if row[1].startswith(" `-")}
+    codes = {row[1].strip(" `"): row[2].strip() for row in rows if row[2].strip().isdigit()}
+    told = DOCUMENT["components"]["schemas"]["Error"]["properties"]["code"]["description"]
+    in_openapi = {
+        code: status
+        for group, status in re.findall(r"([A-Za-z, ]+) \((\d+)\)", told)
+        for code in re.findall(r"[A-Za-z]+", group)
+    }
+
+    assert set(flags) == {f"-{flag.name}" for flag in FLAGS}
+    for flag in FLAGS:
+        assert flag.default in {None, "false"} or f"`{flag.default}`" in flags[f"-{flag.name}"]
+    assert codes == in_openapi
 
 
 def test_it_listens_on_loopback_unless_it_is_told_otherwise() -> None:

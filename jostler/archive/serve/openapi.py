@@ -100,8 +100,9 @@ _SCHEMAS: Json = {
             "code": {
                 "type": "string",
                 "description": "NoArgs, NoWhat, NoWorkInterval, InvalidWorkInterval, InvalidTime, "
-                "InvalidCursor, InvalidLookback (400); NoSuchFile, NoSuchPage (404); Busy (503); "
-                "TooSlow (504); ArchiveError (502); Failed (500)",
+                "InvalidCursor, InvalidLookback (400); NoSuchFile, NoSuchPage (404); NotAllowed "
+                "(405); TooLong (414); Misdirected (421); Failed (500); ArchiveError (502); "
+                "Busy (503); TooSlow (504)",
             },
             "message": {"type": "string"},
         },
