@@ -139,6 +139,7 @@ screenshot: chromium $(READY) ## take docs/status-page.png of a running agent
 
 bench: $(READY) ## measure the agent on this machine
 	$(BIN)/python -m bench.agent
+	$(BIN)/python -m bench.push
 
 bench-loader: java $(READY) ## measure the loader on this machine, beside Spark's JSON reader
 	$(BIN)/python -m bench.loader
@@ -170,10 +171,11 @@ KILLS ?= 200
 model: $(READY) ## put known defects back into the agent and see the model of its promise find each (slow)
 	$(BIN)/python -m tests.torture.defects
 
-torture: java $(READY) ## kill agents (MINUTES=30), then loaders (RUNS=200), then collectors (KILLS=200) at random, fail everything, count all (slow)
+torture: java $(READY) ## kill agents (MINUTES=30), loaders (RUNS=200), collectors and pushes (KILLS=200) at random, fail everything, count all (slow)
 	$(BIN)/python -m tests.torture.agents --minutes $(MINUTES)
 	$(BIN)/python -m tests.torture.loaders --runs $(RUNS)
 	$(BIN)/python -m tests.torture.collectors --kills $(KILLS)
+	$(BIN)/python -m tests.torture.pushes --kills $(KILLS)
 
 clean: ## remove the virtual environment and what tools left
 	rm -rf $(VENV) $(CLIENTS) native/target .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist *.egg-info

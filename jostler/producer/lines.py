@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 ENDINGS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+READ_BYTES = 256 * 1024
 _BLANKS = b" \t\r\n"
 
 
@@ -62,13 +63,13 @@ def lines(stream: BinaryIO, most: int, name: str) -> Iterator[Line]:
     splitter = Splitter(most)
     while True:
         try:
-            line = stream.readline(most)
+            data = stream.read(READ_BYTES)
         except (gzip.BadGzipFile, EOFError, zlib.error, igzip.BadGzipFile) as exc:
             raise RecordError(f"{name}: cannot be decompressed: {exc}") from exc
-        if not line:
+        if not data:
             yield from splitter.end()
             return
-        yield from splitter.feed(line)
+        yield from splitter.feed(data)
 
 
 class Splitter:

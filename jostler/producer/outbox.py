@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 STAGING = ".jostler-push-"
 SYNC_ALL_FROM = 16
 """From so many files on, one syncfs(2) takes less time than an fsync(2) of each."""
+LIST_FROM = 4096
+"""From so many files on, to list their folders takes less time than to ask for each name."""
 MOVE_TRIES = 5
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -182,15 +184,25 @@ class Outbox:
             raise
         return published
 
-    def _refuse_taken(self, staged: Iterable[Staged]) -> None:
+    def _refuse_taken(self, staged: Sequence[Staged]) -> None:
         """Raise an error if other contents have names of staged files."""
+        there = self._names_there(staged)
         taken = [
-            one.filename
-            for one in staged
-            if os.path.lexists(f"{self.top}/{one.filename}") and self._is_same(one) is False
+            one.filename for one in staged if one.filename in there and self._is_same(one) is False
         ]
         if taken:
             raise NameTakenError(self.top, taken)
+
+    def _names_there(self, staged: Sequence[Staged]) -> set[str]:
+        """Return those of the Filenames of staged files that the spool has, and perhaps others."""
+        if len(staged) < LIST_FROM:
+            names = (one.filename for one in staged)
+            return {name for name in names if os.path.lexists(f"{self.top}/{name}")}
+        there: set[str] = set()
+        for folder in {one.filename.rpartition("/")[0] for one in staged}:
+            with suppress(FileNotFoundError), os.scandir(self.top / folder) as entries:
+                there.update(f"{folder}/{entry.name}" for entry in entries)
+        return there
 
     def _sync(self, staged: Sequence[Staged]) -> None:
         """Make contents durable, before names lead to them."""

@@ -193,14 +193,15 @@ class Pusher:
         staged: list[Staged] = []
         # Without a Start in the documents, all of them go to the same day.
         day = None if where.fields.columns else day_of(b"", "", where.fields, where.day, now)
+        folder = day.path if day else ""
         try:
             for name, content in files:
-                folder = day or day_of(one_line(content), name, where.fields, where.day, now)
-                filename = f"{folder.path}/{name}"
+                at = day or day_of(one_line(content), name, where.fields, where.day, now)
+                filename = f"{folder or at.path}/{name}"
                 if outbox is None:
                     staged.append(Staged("", filename))
                     continue
-                kept_ns = _inside(mtime_ns, folder.date)
+                kept_ns = _inside(mtime_ns, at.date)
                 staged.append(outbox.stage(filename, content, mtime_ns=kept_ns))
         except BaseException:
             self._discard(staged)

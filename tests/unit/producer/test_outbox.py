@@ -113,9 +113,10 @@ def test_what_a_killed_process_staged_is_removed_and_what_lives_is_not(tmp_path:
         signal.pause()
     os.read(ready, 1)
     with Outbox(top) as other:
-        assert len(staged_files(other)) == 1
+        lived = staged_files(other)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+        assert len(lived) == 1
         with Outbox(top):
             assert staged_files(other) == []
         assert other.publish([other.stage(NAME, b"{}")])  # its own directory was left alone
