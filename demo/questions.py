@@ -33,13 +33,18 @@ class Questions:
         Raises:
             DemoError: there is no answer.
         """
-        return self._query(text(name))
+        return self.query(text(name))
 
     def count(self, sql: str) -> int:
         """Return the one number that a query answers."""
-        return int(self._query(sql).rows[0][0])
+        return int(self.query(sql).rows[0][0])
 
-    def _query(self, sql: str) -> Answer:
+    def query(self, sql: str) -> Answer:
+        """Ask in SQL.
+
+        Raises:
+            DemoError: there is no answer.
+        """
         try:
             return ask(self._client, sql)
         except AskError as exc:

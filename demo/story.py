@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from demo.feeds import Replicas
 from demo.measurements import DATATYPES, measurements
 from demo.processes import DemoError, start_bigquery, start_storage
 from demo.questions import EXAMPLES, Questions, text
@@ -54,6 +55,7 @@ class Story:
         self._processes = processes
         self._page = page
         self._written = Written()
+        self._replicas = Replicas(home, EXPERIMENT)
         self._gcs_url = ""
         self._bigquery_url = ""
 
@@ -66,12 +68,14 @@ class Story:
         self._start_servers()
         self._write_and_kill()
         self._go_on()
+        self._replicas.collect(self._processes, self._page, BUCKET)
         self._show_bucket()
         self._load()
         self._load_again()
         self._show_rejects()
         self._show_ledger()
         self._show_answers()
+        self._replicas.ask(self._questions, self._page)
         self._add_up()
         self._read_back()
 

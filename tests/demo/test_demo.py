@@ -45,6 +45,7 @@ def test_the_demo_runs_to_its_end_and_adds_up(tmp_path: Path) -> None:
     assert "written 2000 = loaded 1900 + rejected 100\n" in told
     assert "nothing to do" in told
     assert "1 file saved" in told
+    assert "8 rows of two replicas are 4 versions" in told
     assert "Byte for byte what was written" in told
     assert max(map(len, told.splitlines())) <= 100
     assert list(tmp_path.glob("jostler-demo-*")) == []
