@@ -175,8 +175,9 @@ class Outbox:
         try:
             if not rename:
                 self._refuse_taken(staged)
-            self._sync(staged)
-            with _Folders(self.top) as folders:
+            at_once = len(staged) >= SYNC_ALL_FROM and can_sync_all()
+            self._sync(staged, at_once=at_once)
+            with _Folders(self.top, at_once=at_once) as folders:
                 published = [self._move(one, folders, rename=rename) for one in staged]
                 folders.sync()
         except BaseException:
@@ -204,9 +205,9 @@ class Outbox:
                 there.update(f"{folder}/{entry.name}" for entry in entries)
         return there
 
-    def _sync(self, staged: Sequence[Staged]) -> None:
+    def _sync(self, staged: Sequence[Staged], *, at_once: bool) -> None:
         """Make contents durable, before names lead to them."""
-        if len(staged) >= SYNC_ALL_FROM and can_sync_all():
+        if at_once:
             sync_all(self._fd)
             return
         for temporary, _ in staged:
@@ -265,10 +266,17 @@ class Outbox:
 
 
 class _Folders:
-    """The folders of days that files are moved to; each is opened once, and synced at the end."""
+    """The folders of days that files are moved to; each is opened once, and synced at the end.
 
-    def __init__(self, top: Path) -> None:
+    Args:
+        top: the directory above them.
+        at_once: whether all of the file system is synced at the end, in place of each folder: a
+            thousand folders of as many datatypes would take seconds.
+    """
+
+    def __init__(self, top: Path, *, at_once: bool) -> None:
         self._top = top
+        self._at_once = at_once
         self._open: dict[str, int] = {}
 
     def __enter__(self) -> Self:
@@ -286,8 +294,11 @@ class _Folders:
         rename_new(temporary, name, source=source, target=target)
 
     def sync(self) -> None:
-        """Make the names durable."""
+        """Make the names durable, and the folders above them."""
         for fd in self._open.values():
+            if self._at_once:
+                sync_all(fd)
+                return
             os.fsync(fd)
 
     def forget(self) -> None:
@@ -296,13 +307,15 @@ class _Folders:
             os.close(self._open.popitem()[1])
 
     def _made(self, folder: str) -> int:
-        """Open a folder; make it first, durably, if it does not exist."""
+        """Open a folder; make it first if it does not exist."""
         path = self._top
         for part in folder.split("/"):
             above, path = path, path / part
             try:
                 path.mkdir()
             except FileExistsError:
+                continue
+            if self._at_once:
                 continue
             fd = os.open(above, _DIRECTORY)
             try:

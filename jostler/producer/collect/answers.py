@@ -7,9 +7,11 @@ Pure.
 
 from __future__ import annotations
 
+import hashlib
 import zlib
 from dataclasses import dataclass
 from enum import StrEnum
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from jostler.errors import JostlerError
@@ -94,6 +96,16 @@ class Answer:
     validators: Validators
     body: bytes
     received_bytes: int
+
+    @property
+    def unmodified(self) -> bool:
+        """Whether the server says that nothing changed."""
+        return self.status == HTTPStatus.NOT_MODIFIED
+
+    @property
+    def body_hash(self) -> bytes:
+        """The SHA-256 of the body."""
+        return hashlib.sha256(self.body).digest()
 
 
 def inflate(body: bytes, most_bytes: int) -> bytes:

@@ -8,7 +8,6 @@ ends its runner.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import random
 import time
 from dataclasses import dataclass
@@ -25,9 +24,10 @@ if TYPE_CHECKING:
     from jostler.producer.collect.answers import Answer
     from jostler.producer.collect.disk import Disk
     from jostler.producer.collect.feeds import Feed
-    from jostler.producer.collect.fetching import Fetcher
+    from jostler.producer.collect.fetching import Fetcher, Room
     from jostler.producer.collect.places import Places
     from jostler.producer.collect.writing import Writer
+    from jostler.producer.outbox import Published
 
 log = Log("jostler.collect")
 
@@ -131,61 +131,64 @@ class Runner:
     async def _attempt(self) -> float:
         """Fetch once and count how it ended; return how long the server asks to be left alone."""
         feed, tally = self.feed, self.tally
-        async with self._means.places.one(slow=self._slow):
-            tally.attempts += 1
-            began_s = time.perf_counter()
-            try:
-                await self._collect(feed)
-            except FetchError as exc:
-                self._slow = exc.failure in _UNANSWERED
-                self._fail(feed, exc.failure, str(exc))
-                return exc.retry_after_s
-            except (OSError, JostlerError) as exc:
-                self._fail(feed, Failure.SPOOL, stable_text(exc))
-            except Exception as exc:
-                log.exception("feed.crashed", feed=feed.id)
-                self._fail(feed, Failure.UNFORESEEN, type(exc).__name__)
-            finally:
-                tally.seconds += time.perf_counter() - began_s
+        began_s = 0.0
+        try:
+            with self._means.fetcher.room() as room:
+                async with self._means.places.one(slow=self._slow):
+                    tally.attempts += 1
+                    began_s = time.perf_counter()
+                    answer, written = await self._collect(feed, room)
+                # Others may fetch while the disk is at work.
+                if written:
+                    await written
+            self._succeed(feed, answer, saved=written is not None)
+        except FetchError as exc:
+            self._slow = exc.failure in _UNANSWERED
+            self._fail(feed, exc.failure, str(exc))
+            return exc.retry_after_s
+        except (OSError, JostlerError) as exc:
+            self._fail(feed, Failure.SPOOL, stable_text(exc))
+        except Exception as exc:
+            log.exception("feed.crashed", feed=feed.id)
+            self._fail(feed, Failure.UNFORESEEN, type(exc).__name__)
+        finally:
+            tally.seconds += time.perf_counter() - began_s if began_s else 0.0
         return 0.0
 
-    async def _collect(self, feed: Feed) -> None:
-        """Fetch a feed and save its answer, unless it is the last one again.
+    async def _collect(
+        self, feed: Feed, room: Room
+    ) -> tuple[Answer, asyncio.Future[Published] | None]:
+        """Fetch a feed; return its answer, and its file that is being written if it brings news.
 
         Raises:
             FetchError: there is no answer that can be saved.
-            OSError, JostlerError: it could not be written.
         """
-        means, tally = self._means, self.tally
-        with means.fetcher.room() as room:
-            began_s = time.perf_counter()
-            answer = await means.fetcher.fetch(feed, self._validators, room)
-            self._slow = time.perf_counter() - began_s > SLOW_S
-            tally.received_bytes += answer.received_bytes
-            saved = await self._save(feed, answer)
-        if tally.error:
-            log.info("feed.recovered", feed=feed.id, failures=tally.error.times)
-        tally.succeed(answer.at.timestamp(), saved=saved)
+        means = self._means
+        began_s = time.perf_counter()
+        answer = await means.fetcher.fetch(feed, self._validators, room)
+        self._slow = time.perf_counter() - began_s > SLOW_S
+        self.tally.received_bytes += answer.received_bytes
+        if answer.unmodified or (feed.dedup and answer.body_hash == self._last):
+            return answer, None
+        content = content_of(feed, answer)
+        filename = filename_of(feed, answer)
+        check(feed, filename, content, means.most_bytes)
+        mtime_ns = round(answer.at.timestamp() * 1000) * 1_000_000
+        return answer, await means.writer.order(f"{feed.id}/{filename}", content, mtime_ns)
 
-    async def _save(self, feed: Feed, answer: Answer) -> bool:
-        """Write an answer; return False for one that brings nothing new."""
-        if answer.status == 304:  # noqa: PLR2004 - Not Modified
-            return False
-        digest = hashlib.sha256(answer.body).digest()
-        if not (feed.dedup and digest == self._last):
-            content = content_of(feed, answer)
-            filename = filename_of(feed, answer)
-            check(feed, filename, content, self._means.most_bytes)
-            mtime_ns = round(answer.at.timestamp() * 1000) * 1_000_000
-            written = await self._means.writer.put(f"{feed.id}/{filename}", content, mtime_ns)
-            log.debug("feed.saved", feed=feed.id, file=written.filename, bytes=len(content))
-            saved = True
-        else:
-            saved = False
-        self._last = digest
+    def _succeed(self, feed: Feed, answer: Answer, *, saved: bool) -> None:
+        """Count a success, and remember the answer, which is durable now."""
+        if saved:
+            log.debug("feed.saved", feed=feed.id, bytes=len(answer.body))
+        if self.tally.error:
+            log.info("feed.recovered", feed=feed.id, failures=self.tally.error.times)
+        self.tally.succeed(answer.at.timestamp(), saved=saved)
+        if answer.unmodified:
+            return
+        self._last = answer.body_hash
         # Without dedup each sample is wanted with its body, which 304 does not bring.
-        self._validators = answer.validators if feed.dedup else Validators()
-        return saved
+        same = feed.dedup and (feed.url, feed.headers) == (self.feed.url, self.feed.headers)
+        self._validators = answer.validators if same else Validators()
 
     def _fail(self, feed: Feed, failure: Failure, words: str) -> None:
         self.tally.fail(failure, words, time.time())

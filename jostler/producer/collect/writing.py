@@ -1,7 +1,7 @@
 """The thread that writes files into the spool, as many at once as wait.
 
-**Invariant:** `put` returns when the file is durable under its name.  What cannot be written fails
-alone.  The event loop never waits for the disk.
+**Invariant:** an order is done when its file is durable under its name.  What cannot be written
+fails alone.  The event loop never waits for the disk.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
     from jostler.producer.outbox import Published, Staged
 
-AT_ONCE = 256
+AT_ONCE = 1024
 """Files that are made durable together: syncing them one by one takes much longer."""
+WAITING_BYTES = 32 * 1024 * 1024
+"""Bytes of files that wait to be written; more are not accepted until some are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def _settle(done: asyncio.Future[Published], result: Published | Exception) -> N
 
 
 class Writer:
-    """Writes files of one experiment; close it when nobody waits for `put` any more.
+    """Writes files of one experiment; close it when nothing is ordered any more.
 
     Args:
         top: the experiment's directory.
@@ -63,6 +65,9 @@ class Writer:
         # One for all datatypes: their files are made durable by one system call.
         self._outbox = Outbox(top, extensions)
         self._orders: SimpleQueue[_Order | None] = SimpleQueue()
+        # Of the event loop alone, as are their changes.
+        self._waiting_bytes = 0
+        self._room = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
@@ -78,22 +83,33 @@ class Writer:
         self._thread.join()
         self._outbox.close()
 
-    async def put(self, filename: str, content: bytes, mtime_ns: int) -> Published:
-        """Write a file.
+    async def order(
+        self, filename: str, content: bytes, mtime_ns: int
+    ) -> asyncio.Future[Published]:
+        """Let a file be written; wait while too many bytes of others wait for that.
 
         Args:
             filename: `<datatype>/yyyy/mm/dd/<name>`.
             content: its bytes.
             mtime_ns: its modification time, nanoseconds since 1970.
 
-        Raises:
-            OSError: it cannot be written.
-            JostlerError: other contents have all names that it could have.
+        Returns:
+            A future that ends when the file is durable under its name, or with OSError if it
+            cannot be written, or with JostlerError if other contents have all its names.
         """
         loop = asyncio.get_running_loop()
+        while self._waiting_bytes and self._waiting_bytes + len(content) > WAITING_BYTES:
+            self._room.clear()
+            await self._room.wait()
         done: asyncio.Future[Published] = loop.create_future()
+        self._waiting_bytes += len(content)
+        done.add_done_callback(lambda _: self._written(len(content)))
         self._orders.put(_Order(filename, content, mtime_ns, loop, done))
-        return await done
+        return done
+
+    def _written(self, size_bytes: int) -> None:
+        self._waiting_bytes -= size_bytes
+        self._room.set()
 
     def _run(self) -> None:
         while (first := self._orders.get()) is not None:
