@@ -9,6 +9,7 @@ import asyncio
 import os
 import signal
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,11 +17,12 @@ from typing import TYPE_CHECKING
 import orjson
 
 from jostler import log
-from jostler.cli.flags import HELP, Flag, boolean, duration, host_port, parse, size, usage, whole
+from jostler.cli.flags import HELP, Flag, boolean, duration, host_port, parse, usage, whole
 from jostler.cli.options import TABLE
 from jostler.config import LogFormat
 from jostler.errors import ConfigError, JostlerError
 from jostler.format.names import check_experiment
+from jostler.full_sign import is_full
 from jostler.producer.collect.feeds_file import read_feeds
 from jostler.words import counted, shown
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from jostler.cli.flags import Parsed
+    from jostler.config import MinFree
     from jostler.producer.collect.collector import Collector
     from jostler.producer.collect.feeds import Feed
 
@@ -67,11 +70,12 @@ FLAGS = (
         variable=False,
     ),
     *_agents("experiment", "local-data-dir", "extensions", "bundle-size-max"),
-    Flag(
-        name="min-free-disk",
-        read=size,
-        default="1GiB",
-        help="space of the spool's disk, in bytes, below which nothing is fetched",
+    *(
+        replace(
+            flag,
+            help="space of the spool's disk, in per cent or bytes, below which nothing is fetched; 0 never",
+        )
+        for flag in _agents("min-free-disk")
     ),
     Flag(
         name="prometheusx.listen-address",
@@ -205,10 +209,10 @@ def _collector(parsed: Parsed) -> Collector:
 
     values = parsed.values
     spool = Path(values["local-data-dir"]) / values["experiment"]
-    limit: int = values["min-free-disk"]
+    min_free: MinFree = values["min-free-disk"]
     return Collector(
         spool,
-        Disk(spool, lambda _: limit, lambda _: False),
+        Disk(spool, min_free.of, is_full),
         connections=values["connections"],
         most_bytes=values["bundle-size-max"],
         extensions=values["extensions"] or (".json",),

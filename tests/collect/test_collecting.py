@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jostler.format.names import parse_file
+from jostler.full_sign import FullSign, is_full
 from jostler.producer.collect.answers import Failure
 from jostler.producer.collect.disk import Disk
 from jostler.producer.collect.feeds import Header, Shape
@@ -313,8 +314,12 @@ def test_on_a_full_disk_nothing_is_fetched(tmp_path: Path) -> None:
 
 
 def test_the_agents_sign_stops_fetching(tmp_path: Path) -> None:
-    """Whatever the disk says."""
-    disk = Disk(tmp_path, lambda _: 0, lambda spool: spool == tmp_path)
+    """Whatever the disk says, until the agent takes it away."""
+    sign, disk = FullSign(tmp_path), Disk(tmp_path, lambda _: 0, is_full, look_every_s=0.0)
+    sign.show(0.0)
 
     assert disk.lacks()
     assert disk.space.why == "the agent asks for no more files"
+
+    sign.clear()
+    assert not disk.lacks()
