@@ -73,7 +73,8 @@ FLAGS = (
     *(
         replace(
             flag,
-            help="space of the spool's disk, in per cent or bytes, below which nothing is fetched; 0 never",
+            help="space of the spool's disk, in per cent or bytes, below which nothing is fetched;"
+            " 0 never",
         )
         for flag in _agents("min-free-disk")
     ),
