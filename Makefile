@@ -12,7 +12,7 @@ apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native rust fuzz-native java chromium systemd k8s-tools k8s-check k8s-real check lint types test check-long coverage format lock image-check demo screenshot bench bench-loader model torture clients clean
+.PHONY: help setup native rust fuzz-native java chromium systemd k8s-tools k8s-check k8s-real check lint types test check-long coverage format lock image-check demo screenshot bench bench-loader model torture torture-compact clients clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -176,6 +176,9 @@ torture: java $(READY) ## kill agents (MINUTES=30), loaders (RUNS=200), collecto
 	$(BIN)/python -m tests.torture.loaders --runs $(RUNS)
 	$(BIN)/python -m tests.torture.collectors --kills $(KILLS)
 	$(BIN)/python -m tests.torture.pushes --kills $(KILLS)
+
+torture-compact: $(READY) ## kill compactors at every step, then at random (KILLS=200), then the model 50,000 times (slow)
+	$(BIN)/python -m tests.torture.compactors --kills $(KILLS) --runs 50000
 
 clean: ## remove the virtual environment and what tools left
 	rm -rf $(VENV) $(CLIENTS) native/target .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist *.egg-info

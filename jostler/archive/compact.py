@@ -25,10 +25,9 @@ from typing import TYPE_CHECKING, Any
 from jostler.archive.compact_input import InputError, read_input
 from jostler.archive.compact_merge import (
     DamagedInputError,
-    entries_of,
     holds,
     merge,
-    name_of,
+    planned,
 )
 from jostler.archive.compact_plan import ROWS_MOST
 from jostler.archive.keeping import store_then_remove
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from jostler.archive.compact_input import Input
-    from jostler.archive.compact_merge import Merged
+    from jostler.archive.compact_merge import Merged, Planned
     from jostler.archive.compact_plan import Group, Member
     from jostler.format.names import BundleName
     from jostler.storage import Storage
@@ -164,14 +163,14 @@ class _Compaction:
     def _compact(self, part: list[Input], torn: list[Input], each: Map) -> None:
         """Merge bundles, and remove those of the torn ones whose rows are in the result."""
         while part:
-            entries, _ = entries_of(part)
-            name = name_of(self._group, entries)
-            there = frozenset(entry.identity for entry in entries)
+            plan = planned(self._group, part)
+            name = plan.name
+            there = frozenset(entry.identity for entry in plan.entries) if torn else frozenset()
             covered = [one for one in torn if there.issuperset(one.keys())]
             if len(part) + len(covered) == 1:
                 return
             try:
-                done = self._kept_as(name, part)
+                done = self._kept_as(plan, part)
                 break
             except DamagedInputError as exc:
                 one = part.pop(exc.number)
@@ -186,14 +185,15 @@ class _Compaction:
             torn.remove(one)
         self._remove(name, [*part, *covered], done, each)
 
-    def _kept_as(self, name: BundleName, part: list[Input]) -> Merged | None:
+    def _kept_as(self, plan: Planned, part: list[Input]) -> Merged | None:
         """See that the merged bundle is durable; return it if it was stored now.
 
         Raises:
             DamagedInputError: an input is not what its index says.
             StorageError: the merged bundle could not be stored, or is not as it must be.
         """
-        merged = merge(self._group, part, self._storage.url, self._version)
+        name = plan.name
+        merged = merge(self._group, part, plan, bucket=self._storage.url, version=self._version)
         if any(one.member.name == name for one in part):
             return None  # it was read, and merging has compared each row with its index
         found = holds(self._group, name, merged.data.data, merged.index.data)

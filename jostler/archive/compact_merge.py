@@ -95,7 +95,7 @@ class Merged:
     plain_bytes: int
 
 
-def entries_of(inputs: Sequence[Input]) -> tuple[list[Entry], int]:
+def _entries_of(inputs: Sequence[Input]) -> tuple[list[Entry], int]:
     """Return the rows that a merged bundle has, in order, and the number of exact repeats."""
     found = []
     for number, one in enumerate(inputs):
@@ -121,26 +121,45 @@ def digest_of(identities: Iterable[Identity]) -> str:
     return told.hexdigest()
 
 
-def name_of(group: Group, entries: Iterable[Entry]) -> BundleName:
-    """Return the name of the merged bundle with these rows."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What a merged bundle will be.
+
+    Attributes:
+        name: of its data object.
+        entries: its rows, in order.
+        repeats: how many rows of the inputs are left out as exact repeats.
+    """
+
+    name: BundleName
+    entries: list[Entry]
+    repeats: int
+
+
+def planned(group: Group, inputs: Sequence[Input]) -> Planned:
+    """Return what merging bundles of a group will make, by what their indexes say."""
+    entries, repeats = _entries_of(inputs)
     digest = digest_of(entry.identity for entry in entries)
-    return BundleName.merged(group.place, group.datatype, group.day, digest)
+    name = BundleName.merged(group.place, group.datatype, group.day, digest)
+    return Planned(name=name, entries=entries, repeats=repeats)
 
 
-def merge(group: Group, inputs: Sequence[Input], bucket: str, version: str) -> Merged:
+def merge(
+    group: Group, inputs: Sequence[Input], plan: Planned, *, bucket: str, version: str
+) -> Merged:
     """Merge bundles of a group.
 
     Args:
         group: what they have in common.
         inputs: the bundles, each with its index.
+        plan: what `planned` returned for them.
         bucket: URL of the bucket.
         version: of this program, `jostler@<version>`, for the metadata.
 
     Raises:
         DamagedInputError: a bundle is not what its index says.
     """
-    entries, repeats = entries_of(inputs)
-    name = name_of(group, entries)
+    name, entries, repeats = plan.name, plan.entries, plan.repeats
     runs = [
         Run(node, sum(1 for _ in same)) for node, same in groupby(entries, key=attrgetter("node"))
     ]

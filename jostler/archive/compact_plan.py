@@ -31,8 +31,8 @@ no more rows than this, a merged bundle can never be refused for what its parts 
 LEAST_RATIO = 4
 """Rows are at least so many times as large as their object, it is assumed, until they are read; if
 they are larger than the target then, they go into several bundles."""
-ROW_PACKED_BYTES = 64
-"""Bytes that a row takes in an object at the least, it is assumed, where metadata is lost."""
+HASH_BYTES = 16
+"""Bytes that an index row takes in its object at the least, for its Hash is random."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Member:
         size_bytes: of the data object.
         index_version: of the index object; empty if there is none.
         index_bytes: size of the index object; 0 if there is none.
-        rows: how many rows its metadata tells, or an estimate.
+        rows: how many rows its metadata tells; without it, how many it has at the most.
         schema: the digest of the schema that it was judged by; empty if it names none.
         repeats: how many exact repeats were left out when it was merged.
     """
@@ -114,7 +114,8 @@ def member(name: BundleName, data: ObjectInfo, index: ObjectInfo | None) -> Memb
         size_bytes=data.size_bytes,
         index_version=index.version if index else "",
         index_bytes=index.size_bytes if index else 0,
-        rows=int(rows) if rows.isdecimal() else data.size_bytes // ROW_PACKED_BYTES,
+        # A copied directory bucket has no metadata.
+        rows=int(rows) if rows.isdecimal() else (index.size_bytes // HASH_BYTES if index else 0),
         schema=data.metadata.get("schema", ""),
         repeats=int(repeats) if repeats.isdecimal() else 0,
     )

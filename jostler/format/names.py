@@ -226,11 +226,13 @@ def safe_node(name: str) -> str:
     """Make any node name usable in object names: characters outside `[A-Za-z0-9._-]` become `-`.
 
     Raises:
-        ValueError: only dashes and dots would be left.
+        ValueError: only dashes and dots would be left, or it is the name of a merged bundle.
     """
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name.strip()).strip(".-")
     if not safe:
         raise ValueError(f"{name!r} has no character that can stand in an object name")
+    if is_merged_node(safe):
+        raise ValueError(f"{name!r} stands for bundles that compaction has merged")
     return safe
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,17 +22,21 @@ from jostler.archive.catalogue import Query
 from jostler.archive.compact import DAMAGED, FAILED, FOREIGN, TORN, Compacted, _Compaction, compact
 from jostler.archive.compact_days import FIRST, LAST, datatypes_in, days, last_settled, places_in
 from jostler.archive.compact_plan import ROWS_MOST, Member, groups
+from jostler.archive.lookup import Search, findings
 from jostler.archive.reading import Row, RowReader, Unread, digest
 from jostler.archive.verify import verify
 from jostler.cli import cat
+from jostler.errors import TransientError
 from jostler.format.blocks import HEADER
-from jostler.format.names import BundleName, Day, Kind, Place
+from jostler.format.names import BundleName, Day, Kind, Place, safe_node
 from jostler.format.node_table import MOST_BYTES, Run, header, runs_of
 from jostler.storage import open_storage
+from jostler.why.asked import parse
+from jostler.why.finding import State
 from loader.spark import limits
-from tests.support.bundles import PLACE, bundle
+from tests.support.bundles import DAY, PLACE, bundle
 from tests.support.compactors import LostError, run_many
-from tests.support.memory_bucket import MemoryBucket
+from tests.support.memory_bucket import Died, MemoryBucket
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -485,3 +489,78 @@ def test_rejected_files_keep_their_rows_and_counts(tmp_path: Path) -> None:
         assert (done.rows, done.repeats) == (3, 0)
         assert list(catalogue.rejects(Query())) == before
         assert {one.reason: one.files for one in before} == {"name": 1, "empty": 2}
+
+
+@pytest.mark.parametrize("fault", ["dies", "fails", "loses the reply"])
+def test_a_fault_at_any_request_loses_nothing_and_the_next_run_completes_it(fault: str) -> None:
+    """Each request in turn: the process dies, the request fails, or only its reply is lost."""
+    for number in range(1000):
+        bucket = MemoryBucket()
+        for one in range(4):
+            put(bucket, bundle([("a.json", b"{}"), (f"{one}.json", b"{}")], number=one))
+        wanted = {r["archiver"]["Filename"] for name in names(bucket) for r in rows(bucket, name)}
+        faulty = Faulty(bucket, number, fault)
+        with suppress(Died, TransientError):
+            compact_all(faulty)
+        whole = [name for name in names(bucket) if str(index_of(name)) in bucket.objects]
+        assert wanted == {
+            r["archiver"]["Filename"] for name in whole for r in rows(bucket, name)
+        }, f"request {number}"
+
+        compact_all(bucket)
+
+        assert len(names(bucket)) == 1, f"request {number}"
+        assert len(bucket.objects) == 2
+        assert len(rows(bucket, names(bucket)[0])) == len(wanted)
+        if not faulty.met:
+            break
+    assert number > 15
+
+
+class Faulty:
+    """A bucket of which the request of a number meets a fault."""
+
+    def __init__(self, bucket: MemoryBucket, number: int, fault: str) -> None:
+        self._bucket, self._left, self._fault = bucket, number, fault
+        self.url, self.met = bucket.url, False
+
+    def __getattr__(self, request: str) -> Any:  # noqa: ANN401 - all of them
+        ask = getattr(self._bucket, request)
+
+        def call(*arguments: object, **named: object) -> object:
+            self._left -= 1
+            now, self.met = self._left == -1, self.met or self._left == -1
+            if now and self._fault != "loses the reply":
+                raise Died if self._fault == "dies" else TransientError("no answer")
+            found = ask(*arguments, **named)
+            if now:
+                raise TransientError("the reply was lost")
+            return found
+
+        return call
+
+
+def test_why_finds_a_file_in_its_merged_bundle(tmp_path: Path) -> None:
+    """Asked of one node, or of all; the row is read and held against its hash."""
+    url, _ = stored(tmp_path / "bucket")
+    storage = open_storage(url)
+    compact_all(storage)
+    asked = parse("2026/01/02/a.json", spool="/var/spool/exp", datatypes=())
+    nodes = {}
+    for only in ("", "n2", "n3"):
+        search = Search(
+            places=(PLACE,), days=(DAY.date,), only_node=only, first_node="", most=9, show=True
+        )
+        found, looked = findings(asked, storage, search)
+        assert looked.done
+        assert all(one.state is State.STORED for one in found)
+        nodes[only] = [(one.evidence["node"], one.row) for one in found]
+    both = [("n1", b'{"of":"n1a.json"}'), ("n2", b'{"of":"n2a.json"}')]
+    assert nodes == {"": both, "n2": both[1:], "n3": []}
+
+
+def test_no_node_has_the_name_of_a_merged_bundle() -> None:
+    """Its bundles would be taken for merged ones."""
+    assert safe_node("compacted") == "compacted"
+    with pytest.raises(ValueError, match="merged"):
+        safe_node(f"compacted-{'0' * 32}")
