@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jostler.archive.reading import digest
+from jostler.archive.retrieve import alone
 from jostler.cli.main import main
 from jostler.format.row import one_line
 from jostler.storage import open_storage
@@ -316,6 +317,7 @@ def test_retrieve_copies_all_and_goes_on_where_it_stopped(
         assert copy.read_bytes() == one_line(path.read_bytes())
     (other,) = (to / "foo1/2026/01/02").glob("m1~*.json")
     assert other.read_bytes() == document(99)
+    assert other.name == f"m1~{digest(document(99))[:8]}.json"
 
     (to / "foo1/2026/01/02/m3.json").unlink()
     (to / "foo1/2026/01/02/.jostler-0.part").write_bytes(b"half")
@@ -326,6 +328,14 @@ def test_retrieve_copies_all_and_goes_on_where_it_stopped(
     assert (done.status, "1 file written" in done.err, "24 already there" in done.err) == (
         *(0, True, True),
     ), done.err
+
+    mine = to / "foo1/2026/01/02/m4.json"
+    mine.write_bytes(b"changed")  # is not overwritten, and not taken for what is stored
+    done = run("retrieve", *span, str(to))
+    assert "1 under another name" in done.err
+    assert mine.read_bytes() == b"changed"
+    stored_beside = mine.with_name(f"m4~{digest(document(4))[:8]}.json")
+    assert stored_beside.read_bytes() == document(4)
 
     flat = tmp_path / "flat"
     done = run("retrieve", *span, "-flatten-days", "-flatten-datatypes", "foo1", str(flat))
@@ -346,6 +356,29 @@ def test_retrieve_keeps_bundles_packed(run: Run, tmp_path: Path, stored: Path) -
     names = [p for p in (stored / "bucket").rglob("*-data.jsonl.gz") if "rejected1" not in p.name]
     assert copies == {path.name: path.read_bytes() for path in names}
     assert f"{len(names)} already there" in run("retrieve", *span, str(tmp_path / "to")).err
+
+
+def test_a_damaged_bundle_is_not_kept_packed(run: Run, tmp_path: Path, bucket: Path) -> None:
+    """It is named; the others are copied."""
+    (damaged,) = bucket.rglob("*-bar1-*-data.jsonl.gz")
+    packed = damaged.read_bytes()
+    damaged.write_bytes(packed[:-6] + bytes([packed[-6] ^ 1]) + packed[-5:])  # of the checksum
+    span = ("-start", "2026-01-01", "-end", "2099-12-31", "-bucket", url_of(bucket))
+    done = run("retrieve", *span, "-keep-packed", str(tmp_path / "to"))
+    assert done.status == 1
+    assert f"{damaged.name} does not decompress" in done.err
+    copies = {path.name for path in (tmp_path / "to").rglob("*.gz")}
+    assert copies
+    assert damaged.name not in copies
+
+
+def test_two_runs_do_not_write_into_one_directory(run: Run, tmp_path: Path) -> None:
+    """The second one says so, and ends."""
+    span = ("-start", "2026-01-01", "-end", "2099-12-31")
+    with alone(tmp_path / "to"):
+        done = run("retrieve", *span, str(tmp_path / "to"))
+    assert (done.status, "another retrieve writes there" in done.err) == (1, True)
+    assert run("retrieve", *span, str(tmp_path / "to")).status == 0
 
 
 def test_retrieve_reports_what_is_missing_and_copies_the_rest(

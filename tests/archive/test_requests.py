@@ -73,11 +73,13 @@ def test_one_row_of_a_large_bundle_costs_one_ranged_request(
     assert bundle.size_bytes > 18 * MIB
 
     faulty_gcs.seen.clear()
+    before_bytes = faulty_gcs.answered_bytes
     assert main(["cat", address]) == 0
     assert (
         capsysbinary.readouterr().out == (spool.originals / "foo1/2026/01/02/m77.json").read_bytes()
     )
     assert len(reads(faulty_gcs)) == 1, "the index is in the cache"
+    assert faulty_gcs.answered_bytes - before_bytes < MIB, "a block, not the object"
 
     faulty_gcs.seen.clear()
     with closing(RowReader(open_storage)) as reader:

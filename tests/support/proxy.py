@@ -49,6 +49,7 @@ class FaultyServer:
         faults: the faults; the first that matches a request happens and counts down.
         seen: the requests so far, as `METHOD path`.
         bodies: their bodies, in the same order.
+        answered_bytes: bytes of the real server's answers so far.
     """
 
     upstream_port: int
@@ -56,6 +57,7 @@ class FaultyServer:
     faults: list[Fault] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
+    answered_bytes: int = 0
 
     def __post_init__(self) -> None:
         self.url = f"http://127.0.0.1:{self.port}"
@@ -86,6 +88,8 @@ class FaultyServer:
         answer = upstream.getresponse()
         content = answer.read()
         upstream.close()
+        with self._lock:
+            self.answered_bytes += len(content)
         return answer.status, answer.getheaders(), content
 
     def __enter__(self) -> Self:
