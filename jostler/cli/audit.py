@@ -10,11 +10,11 @@ import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from jostler.archive.audit import report
-from jostler.archive.audit.audit import Sums, audit
+from jostler.archive.audit.audit import audit
 from jostler.archive.audit.days import Limits
-from jostler.archive.audit.mend import Mended, Mender
+from jostler.archive.audit.mend import Mender
 from jostler.archive.audit.scope import Scope
+from jostler.archive.audit.telling import Telling
 from jostler.bundle.index_fields import IndexField, IndexFields
 from jostler.cli.archive_command import DONE, FAILED, Archive, Command
 from jostler.cli.keeping import bucket_of, kept_places, staging_of, tables_of
@@ -22,11 +22,8 @@ from jostler.cli.keeping_flags import AUDIT, PLACES, PROJECT, Fix, Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from datetime import date
 
-    from jostler.archive.audit.audit import DayFound
     from jostler.archive.audit.tables import AuditTables
-    from jostler.format.names import Place
     from jostler.storage import Storage
 
 ABOUT = """usage: jostler audit [flags]
@@ -54,74 +51,32 @@ def run(archive: Archive, _: list[str]) -> int:
     storage = bucket_of(archive)
     scope = scope_of(values)
     tables = tables_of(archive)
-    mender = _mender(values, storage, tables)
     limits = Limits(
         small_bytes=values["small"], many=values["many"], today=datetime.now(UTC).date()
     )
-    told = _Told(archive, storage.url)
-    for day in audit(storage, kept_places(archive, storage), scope, limits):
-        if tables:
-            day.problems += tables.differences(day, storage.url, scope)
-        told.day(day, mender)
-    if tables:
-        told.gone(tables, scope)
-        tables.write(report.rows(told.ends, storage.url, datetime.now(UTC)))
-    return told.end()
 
-
-class _Told:
-    """Writes what was found, and counts it."""
-
-    def __init__(self, archive: Archive, bucket: str) -> None:
-        self.ends: list[tuple[Place, str, date, Mended]] = []
-        self._archive = archive
-        self._bucket = bucket
-        self._sums = Sums()
-        self._seen: dict[tuple[Place, str], set[date]] = {}
-
-    def day(self, day: DayFound, mender: Mender | None) -> None:
-        """Write the problems of a day; mend them if that is asked."""
-        self._sums.add(day)
-        self._archive.tally.days += 1
-        self._archive.tally.rows += sum(day.rows.values())
-        listed = day.listed
-        self._seen.setdefault((listed.place, listed.datatype), set()).add(listed.day)
-        for end in mender.mend(day) if mender else map(Mended, day.problems):
-            self._write(end)
-            self.ends.append((listed.place, listed.datatype, listed.day, end))
-
-    def gone(self, tables: AuditTables, scope: Scope) -> None:
-        """Write which days have rows in BigQuery, and no bundle."""
-        for (place, datatype), days in self._seen.items():
-            for day, problem in tables.gone(place, datatype, days, scope):
-                self._sums.problems[problem.kind] += 1
-                self._write(Mended(problem))
-                self.ends.append((place, datatype, day, Mended(problem)))
-
-    def end(self) -> int:
-        """Write the sums; return the exit status."""
-        sums, mended = self._sums, sum(bool(end.done) for *_, end in self.ends)
-        left = len(self.ends) - mended
-        if self._is_json:
-            self._line(report.json_line(report.summary(sums, left, mended)))
-        else:
-            self._line(report.last_line(sums, left, mended))
-        if not sums.days:
-            self._archive.say(f"{self._bucket} has nothing of these places, datatypes and days")
-            return FAILED
-        return FAILED if left else DONE
-
-    @property
-    def _is_json(self) -> bool:
-        return self._archive.values["format"] is Report.JSONL
-
-    def _write(self, end: Mended) -> None:
-        self._line(report.json_line(report.facts(end)) if self._is_json else report.text(end))
-
-    def _line(self, text: str) -> None:
-        self._archive.progress.clear()
+    def line(text: str) -> None:
+        archive.progress.clear()
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
+
+    telling = Telling(
+        storage.url,
+        scope,
+        line,
+        as_json=values["format"] is Report.JSONL,
+        mender=_mender(values, storage, tables),
+        tables=tables,
+    )
+    for day in audit(storage, kept_places(archive, storage), scope, limits):
+        archive.tally.days += 1
+        archive.tally.rows += sum(day.rows.values())
+        telling.day(day)
+    left = telling.end(datetime.now(UTC))
+    if not telling.sums.days:
+        archive.say(f"{storage.url} has nothing of these places, datatypes and days")
+        return FAILED
+    return FAILED if left else DONE
 
 
 def scope_of(values: Mapping[str, Any]) -> Scope:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 from xxhash import xxh3_64_digest, xxh3_64_intdigest
@@ -138,10 +138,22 @@ def examined(
             yield Examined(ordinal, b"", f"{task.data.name}: {exc}")
 
 
-def groups(tasks: list[IndexTask], count: int) -> list[list[IndexTask]]:
+class Sized(Protocol):
+    """Work whose size is known."""
+
+    @property
+    def read_bytes(self) -> int:
+        """How many bytes of objects it takes."""
+        ...
+
+
+_S = TypeVar("_S", bound=Sized)
+
+
+def groups(tasks: list[_S], count: int) -> list[list[_S]]:
     """Distribute tasks to so many groups of about equal sizes, as far as there are tasks."""
     heap = [(0, number) for number in range(min(len(tasks), count))]
-    made: list[list[IndexTask]] = [[] for _ in heap]
+    made: list[list[_S]] = [[] for _ in heap]
     for task in sorted(tasks, key=lambda task: -task.read_bytes):
         size, number = heapq.heappop(heap)
         made[number].append(task)

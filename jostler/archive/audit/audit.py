@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from jostler.archive.audit.bundle import Checked, check, keys
 from jostler.archive.audit.days import Keys, Limits, Schemas, of_listing, repeated
@@ -18,7 +18,7 @@ from jostler.archive.audit.scope import days as listed_days
 from jostler.errors import MissingError, StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from jostler.archive.audit.scope import Bundle, ListedDay, Scope
     from jostler.format.names import Place
@@ -96,6 +96,16 @@ class Sums:
         self.problems.update(problem.kind for problem in day.problems)
 
 
+class Same(Protocol):
+    """Knows which rows of a day occur more than once."""
+
+    def add(self, bundle: int, keys: Iterable[bytes]) -> None:
+        """Take the keys of a bundle's lines, in order."""
+
+    def repeated(self) -> Iterable[Sequence[tuple[int, int]]]:
+        """Return bundle and line of the rows that are equal, for each row with a repeat."""
+
+
 def checked(storage: Storage, bundle: Bundle) -> Checked | None:
     """Read and check a bundle as it was listed; None if it went away.
 
@@ -154,7 +164,7 @@ def audit(
 def summed(
     listed: ListedDay,
     told: Iterable[BundleFound],
-    same: Keys,
+    same: Same,
     limits: Limits,
     schemas: Schemas,
 ) -> DayFound:
@@ -163,7 +173,7 @@ def summed(
     Args:
         listed: what the bucket lists.
         told: what was found of each bundle, in order.
-        same: gets the keys of the rows.
+        same: gets the keys of the rows, and knows which occur more than once.
         limits: from when on a day has too many small bundles.
         schemas: looks at table schemas.
     """

@@ -1,0 +1,101 @@
+"""Tell what an audit finds as it is found, and sum it up; by threads or by Spark, it is told alike.
+
+**Invariant:** each problem is told once, with its end; the sums count what was told.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from jostler.archive.audit import report
+from jostler.archive.audit.audit import Sums
+from jostler.archive.audit.mend import Mended
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+    from datetime import date, datetime
+
+    from jostler.archive.audit.audit import DayFound
+    from jostler.archive.audit.mend import Mender
+    from jostler.archive.audit.problem import Problem
+    from jostler.archive.audit.scope import Scope
+    from jostler.format.names import Place
+
+
+class Tables(Protocol):
+    """What is asked of BigQuery, and written there; see `tables.AuditTables`."""
+
+    def differences(self, day: DayFound, bucket: str, scope: Scope) -> list[Problem]:
+        """Return how a day's rows in BigQuery differ from its bundles."""
+
+    def gone(
+        self, place: Place, datatype: str, days: Collection[date], scope: Scope
+    ) -> Iterator[tuple[date, Problem]]:
+        """Yield the days that have rows in BigQuery, and no bundle in the bucket."""
+
+    def write(self, rows: Sequence[dict[str, object]]) -> None:
+        """Append rows to the table `audits`."""
+
+
+class Telling:
+    """Tells the problems of one bucket.
+
+    Args:
+        bucket: its URL.
+        scope: what is looked at.
+        line: writes a line for the reader.
+        as_json: whether lines are JSON objects.
+        mender: mends what is told; None if nothing is to be mended.
+        tables: BigQuery; None if it is not asked.
+    """
+
+    def __init__(
+        self,
+        bucket: str,
+        scope: Scope,
+        line: Callable[[str], None],
+        *,
+        as_json: bool,
+        mender: Mender | None,
+        tables: Tables | None,
+    ) -> None:
+        self.sums = Sums()
+        self._bucket = bucket
+        self._scope = scope
+        self._line = line
+        self._as_json = as_json
+        self._mender = mender
+        self._tables = tables
+        self._ends: list[tuple[Place, str, date, Mended]] = []
+        self._seen: dict[tuple[Place, str], set[date]] = {}
+
+    def day(self, day: DayFound) -> None:
+        """Tell the problems of a day; mend them first if that is asked."""
+        listed = day.listed
+        if self._tables:
+            day.problems += self._tables.differences(day, self._bucket, self._scope)
+        self.sums.add(day)
+        if listed.bundles:
+            self._seen.setdefault((listed.place, listed.datatype), set()).add(listed.day)
+        for end in self._mender.mend(day) if self._mender else map(Mended, day.problems):
+            self._tell(listed.place, listed.datatype, listed.day, end)
+
+    def end(self, now: datetime) -> int:
+        """Tell the sums, and write the table of audits; return how many problems are left."""
+        if self._tables:
+            for (place, datatype), days in self._seen.items():
+                for day, problem in self._tables.gone(place, datatype, days, self._scope):
+                    self.sums.problems[problem.kind] += 1
+                    self._tell(place, datatype, day, Mended(problem))
+            self._tables.write(report.rows(self._ends, self._bucket, now))
+        mended = sum(bool(end.done) for *_, end in self._ends)
+        left = len(self._ends) - mended
+        if self._as_json:
+            self._line(report.json_line(report.summary(self.sums, left, mended)))
+        else:
+            self._line(report.last_line(self.sums, left, mended))
+        return left
+
+    def _tell(self, place: Place, datatype: str, day: date, end: Mended) -> None:
+        self._line(report.json_line(report.facts(end)) if self._as_json else report.text(end))
+        self._ends.append((place, datatype, day, end))
