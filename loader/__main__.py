@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import sys
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from jostler.errors import ConfigError
+from jostler.errors import ConfigError, JostlerError
 from loader.cli import extras
 from loader.cli.options import parse
 from loader.errors import LoaderError, UsageError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 OK, SOME_FAILED, WRONG_USE = 0, 1, 2
+COMMANDS = {"audit": "loader.cli.audit", "compact": "loader.cli.compact"}
+"""The module of each command; its `main` takes the words behind the command's name."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,15 +45,15 @@ def _flush() -> None:
 def _run(argv: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        if words[:1] == ["compact"]:
-            return _compact(words[1:])
+        if words and words[0] in COMMANDS:
+            return _command(words[0], words[1:])
         return _load(words)
     except UsageError as exc:
         print("jostler-load: wrong options (see --help):", file=sys.stderr)
         for problem in exc.problems:
             print(f"  {problem}", file=sys.stderr)
         return WRONG_USE
-    except LoaderError as exc:
+    except (LoaderError, JostlerError) as exc:
         print(f"jostler-load: {exc}", file=sys.stderr)
         return SOME_FAILED
     except KeyboardInterrupt:
@@ -58,13 +61,13 @@ def _run(argv: Sequence[str] | None) -> int:
         return SOME_FAILED
 
 
-def _compact(words: list[str]) -> int:
+def _command(name: str, words: list[str]) -> int:
+    """Run a command besides the load."""
     if missing := extras.missing(*extras.PACKAGES):
         print(f"jostler-load: {missing}", file=sys.stderr)
         return SOME_FAILED
-    from loader.cli import compact  # noqa: PLC0415 - see the module's invariant
-
-    return compact.main(words)
+    status: int = import_module(COMMANDS[name]).main(words)
+    return status
 
 
 def _load(words: list[str]) -> int:

@@ -130,9 +130,7 @@ def _batch(task: AuditTask, found: BundleFound) -> pa.RecordBatch:
         "bundle": pa.array([task.bundle] * size, pa.int32()),
         "line": pa.array([None, *(line for line, _ in keyed)], pa.int32()),
         "key": pa.array([None, *(key for _, key in keyed)], pa.binary()),
-        "found": pa.array(
-            [pickle.dumps(replace(found, keys=()))] + [None] * len(keyed), pa.binary()
-        ),
+        "found": pa.array([without_keys] + [None] * len(keyed), pa.binary()),
     }
     return pa.RecordBatch.from_pydict(columns)
 

@@ -1,0 +1,150 @@
+"""The options of `jostler-load audit`.
+
+**Invariant:** all mistakes are found before anything is touched, and are reported together.
+
+Pure: argv and environment are arguments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from jostler.archive.audit.days import MANY
+from jostler.archive.audit.scope import Scope
+from jostler.format.bigquery_names import Naming
+from jostler.format.names import Day, check_archived_datatype, check_experiment
+from loader.cli.options import BUCKET_RE, DATASET_RE, PROJECT_RE
+from loader.cli.values import (
+    Help,
+    Values,
+    choice,
+    given_words,
+    matching,
+    one_of,
+    parser_of,
+    seconds,
+    size,
+)
+from loader.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PREFIX = "JOSTLER_AUDIT_"
+ORPHANS = "orphans"
+EPILOG = f"""\
+What is found, what --fix mends and how: docs/keeping.md.  `jostler audit` does the same on one
+machine.  Every option can be given by the environment too: --meta-dataset is {PREFIX}META_DATASET.
+STORAGE_EMULATOR_HOST and BIGQUERY_EMULATOR_HOST (URLs) lead to other servers than Google's.
+Exit status: 0 clean, or all mended; 1 problems are left, or there is nothing to look at; 2 wrong
+use."""
+
+HELP: Help = (
+    ("bucket", "URL*", "", "bucket to look at, gs://NAME or file:///DIR; repeatable"),
+    ("api", "v1|v2|all", "all", "which layouts of the bucket"),
+    ("experiment", "NAME*", "", "only this experiment; repeatable; all if not given"),
+    ("datatype", "NAME*", "", "only this datatype; repeatable; all if not given"),
+    ("node", "NAME*", "", "only bundles of this node; repeatable; all if not given"),
+    ("start", "YYYY/MM/DD", "", "first day to look at"),
+    ("end", "YYYY/MM/DD", "", "day after the last one to look at"),
+    ("fix", "no|yes|orphans", "no", "mend; orphans: remove indexes without data as well"),
+    ("settled", "SECONDS", "3600", "leave a missing index so long to the agent"),
+    ("staging", "URL", "", "bucket and prefix of quarantine/; without it loader-staging/"),
+    ("small", "SIZE", "1MiB", "a data object is small if it has fewer bytes"),
+    ("many", "N", f"{MANY}", "more small bundles in a past day are told; 0: any number is well"),
+    ("format", "text|jsonl", "text", "text, or a JSON object a line"),
+    ("project", "ID", "", "project in BigQuery; without it BigQuery is not asked"),
+    ("location", "NAME", "US", "of the datasets"),
+    ("naming", "|".join(Naming), "mlab", "names of v1 tables"),
+    ("meta-dataset", "NAME", "jostler", "dataset of the ledger and of the table audits"),
+    ("patience", "SECONDS", "120", "how long a request to bucket or BigQuery is tried again"),
+    ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditOptions:
+    """What an audit is to do; each attribute is the option of its name (see `HELP`)."""
+
+    bucket: tuple[str, ...]
+    api: tuple[str, ...]
+    experiment: tuple[str, ...]
+    scope: Scope
+    fix: str
+    settled: timedelta
+    staging: str
+    small_bytes: int
+    many: int
+    as_json: bool
+    project: str
+    location: str
+    naming: str
+    meta_dataset: str
+    patience_s: float
+    master: str
+
+
+def parse(argv: Sequence[str], environ: Mapping[str, str]) -> AuditOptions:
+    """Read arguments and environment.
+
+    Raises:
+        UsageError: with every problem.
+        SystemExit: after --help.
+    """
+    about = "Find, and mend, what is wrong with an archive, on Spark."
+    given, problems = given_words(parser_of(HELP, "jostler-load audit", about, EPILOG), argv)
+    values = Values(given, environ, HELP, PREFIX)
+    values.problems += [*problems, *values.unknown_variables()]
+    options = _options(values)
+    if values.problems:
+        raise UsageError(values.problems)
+    return options
+
+
+def _options(values: Values) -> AuditOptions:
+    buckets = values.many("bucket", matching(BUCKET_RE, "gs://NAME or file:///DIR"))
+    if not buckets and not any(problem.startswith("--bucket") for problem in values.problems):
+        values.problems.append(f"--bucket or {PREFIX}BUCKET: is needed")
+    api = values.one("api", choice("v1", "v2", "all"))
+    project = values.text("project")
+    if project:
+        values.one("project", matching(PROJECT_RE, "a project id"))
+    return AuditOptions(
+        bucket=tuple(dict.fromkeys(url.rstrip("/") for url in buckets)),
+        api=("v1", "v2") if api == "all" else (str(api),),
+        experiment=values.many("experiment", check_experiment),
+        scope=_scope(values),
+        fix=str(values.one("fix", choice("no", "yes", ORPHANS))),
+        settled=timedelta(seconds=values.one("settled", seconds) or 0),
+        staging=values.text("staging").rstrip("/"),
+        small_bytes=values.one("small", size) or 0,
+        many=values.one("many", _whole) or 0,
+        as_json=values.one("format", choice("text", "jsonl")) == "jsonl",
+        project=project,
+        location=values.text("location"),
+        naming=str(values.one("naming", one_of(Naming))),
+        meta_dataset=str(values.one("meta-dataset", matching(DATASET_RE, "a dataset name"))),
+        patience_s=values.one("patience", seconds) or 0.0,
+        master=values.text("master"),
+    )
+
+
+def _scope(values: Values) -> Scope:
+    start = values.one("start", Day.parse) if values.text("start") else None
+    end = values.one("end", Day.parse) if values.text("end") else None
+    if start and end and start.date >= end.date:
+        values.problems.append(f"--start: {start.path} is not before --end {end.path}")
+    return Scope(
+        datatypes=frozenset(values.many("datatype", check_archived_datatype)),
+        nodes=frozenset(values.many("node", str)),
+        first=start.date if start else None,
+        last=end.date - timedelta(days=1) if end else None,
+    )
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal() or len(text) > 9:  # noqa: PLR2004 - more bundles than a bucket has
+        raise ValueError(f"{text!r} is not a number, 0 or more")
+    return int(text)

@@ -1,0 +1,147 @@
+"""The audit beside BigQuery: by `jostler` and by `jostler-load`; and what a deletion leaves there."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jostler.cli.main import main as jostler
+from jostler.storage import open_storage
+from loader.__main__ import main as jostler_load
+from tests.support.kept import DAY, KeptArchive, contents, index_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.loader.world import World
+
+pytestmark = pytest.mark.usefixtures("spark")
+TABLE = "raw_exp.foo1"
+
+
+@pytest.fixture
+def kept(world: World) -> KeptArchive:
+    """Two bundles of a day, loaded."""
+    archive = KeptArchive(open_storage(world.bucket))
+    archive.put(contents(range(3)))
+    archive.put(contents(range(3, 7)))
+    ran = world.load()
+    assert ran.code == 0, ran.out + ran.err
+    return archive
+
+
+def ran(program: Callable[[Sequence[str]], int], *argv: str) -> tuple[int, list[dict[str, Any]]]:
+    """Run a program in this process; return status and the JSON lines of its output."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        status = program(argv)
+    lines = [line for line in out.getvalue().splitlines() if line.startswith("{")]
+    return status, [json.loads(line) for line in lines]
+
+
+def by_jostler(world: World, *more: str) -> tuple[int, list[dict[str, Any]]]:
+    where = ["audit", "-bucket", world.url, "-project", world.project, "-format", "jsonl"]
+    return ran(jostler, *where, "-settled", "0s", *more)
+
+
+def by_spark(world: World, *more: str) -> tuple[int, list[dict[str, Any]]]:
+    where = ["audit", "--bucket", world.url, "--project", world.project, "--format", "jsonl"]
+    return ran(jostler_load, *where, "--settled", "0.001", *more)
+
+
+def test_a_day_whose_partition_is_another_is_told_marked_and_loaded_again(
+    world: World, kept: KeptArchive
+) -> None:
+    """By both programs alike; a day that is due anyway is no problem."""
+    assert [by(world)[0] for by in (by_jostler, by_spark)] == [0, 0]
+    world.sql(f"DELETE FROM {TABLE} WHERE date = '{DAY}' AND raw.UUID LIKE 'u-2-%'")
+
+    told = [by(world) for by in (by_jostler, by_spark)]
+
+    assert told[0] == told[1]
+    status, (problem, _) = told[0]
+    assert (status, problem["kind"]) == (1, "day-differs")
+    assert "BigQuery has 6 rows, the ledger says 7" in problem["detail"]
+    assert problem["object"] == "autoload/v1/exp/foo1/2026/01/02/"
+
+    status, (problem, _) = by_spark(world, "--fix", "yes")
+    assert (status, problem["status"]) == (0, "mended")
+    assert "marked as due" in problem["done"]
+    assert by_jostler(world, "-fix")[0] == 0  # it is due: nothing differs that is not known
+    assert len(world.rows()) == 6
+    assert world.load().code == 0
+    assert len(world.rows()) == 7
+    assert by_jostler(world)[0] == 0
+
+    audits = world.sql("SELECT * FROM jostler.audits ORDER BY Time")
+    assert [row["Status"] for row in audits] == ["found", "found", "mended"]
+    assert {row["Kind"] for row in audits} == {"day-differs"}
+    assert all(row["Who"] and row["Bucket"] == world.url for row in audits)
+    assert {row["date"] for row in audits} == {DAY}
+
+
+def test_problems_are_mended_by_spark_as_by_threads(world: World, kept: KeptArchive) -> None:
+    """In a bucket of a real server; the damaged object is in staging."""
+    lost, damaged = kept.names
+    world.remove(str(index_of(lost)))
+    kept.swap(damaged, lambda data: data[:-30])
+
+    status, told = by_spark(world, "--fix", "yes")
+
+    assert status == 0, told
+    assert [one["kind"] for one in told[:-1]] == ["no-index", "damaged"]
+    assert f"loader-staging/quarantine/{damaged}" in world.names()
+    assert by_spark(world, "--experiment", "exp", "--datatype", "foo1")[0] == 0
+    assert by_spark(world, "--datatype", "none")[0] == 1
+    assert ran(jostler_load, "audit", "--fix", "maybe")[0] == 2
+
+
+def test_a_deletion_takes_the_rows_and_says_so(world: World, kept: KeptArchive) -> None:
+    """Ledger and audits; the next load finds nothing wrong, and late data is loaded."""
+    where = ["-bucket", world.url, "-experiment", "exp", "-datatype", "foo1"]
+    days = ["-start", str(DAY), "-end", str(DAY), "-project", world.project, "-min-age", "1h"]
+
+    assert jostler(["delete", *where, *days]) == 0
+    assert len(world.rows()) == 7
+    assert jostler(["delete", *where, *days, "-yes"]) == 0
+
+    assert world.rows() == []
+    assert not [name for name in world.names() if "-foo1-" in name]
+    audits = world.sql("SELECT * FROM jostler.audits ORDER BY Time")
+    assert [(row["Command"], row["Status"]) for row in audits] == [
+        ("delete", "begun"),
+        ("delete", "done"),
+    ]
+    assert (audits[0]["Objects"], audits[0]["Rows"]) == (4, 7)
+    assert "deleted" in {row["Status"] for row in world.ledger() if row["table"].endswith("foo1")}
+    assert world.load().code == 0
+    assert by_jostler(world)[0] == 1  # there is nothing left to look at
+
+    kept.put(contents([9]), day=DAY)
+    assert world.load().code == 0
+    assert len(world.rows()) == 1
+    assert jostler(["delete", *where, *days, "-yes"]) == 0
+
+
+def test_a_deletion_that_died_before_the_partition_is_ended_by_the_next(
+    world: World, kept: KeptArchive
+) -> None:
+    """The audit tells of rows whose bundles are gone; to delete again removes them."""
+    kept.put(contents([20]), day=DAY.replace(day=3))
+    assert world.load().code == 0
+    for name in kept.names[:2]:
+        world.remove(str(index_of(name)))
+        world.remove(str(name))
+    status, told = by_jostler(world)
+    assert status == 1
+    assert "7 rows in BigQuery, and no bundle in the bucket" in told[0]["detail"]
+
+    where = ["-bucket", world.url, "-experiment", "exp", "-datatype", "foo1"]
+    days = ["-start", str(DAY), "-end", str(DAY), "-project", world.project, "-min-age", "1h"]
+    assert jostler(["delete", *where, *days, "-yes"]) == 0
+    assert by_jostler(world)[0] == 0
+    assert world.rows() == []
