@@ -12,7 +12,7 @@ apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native rust fuzz-native java chromium systemd k8s-tools k8s-check k8s-real check lint types test check-long coverage format lock image-check demo screenshot bench bench-loader model torture torture-compact clients clean
+.PHONY: help setup native rust fuzz-native java chromium systemd k8s-tools k8s-check k8s-real check lint types test check-long coverage format lock image-check demo screenshot bench bench-keeping bench-loader model torture torture-compact torture-keeping clients clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -141,6 +141,9 @@ bench: $(READY) ## measure the agent on this machine
 	$(BIN)/python -m bench.agent
 	$(BIN)/python -m bench.push
 
+bench-keeping: $(READY) ## measure the audit on this machine, beside inflating alone
+	$(BIN)/python -m bench.keeping
+
 bench-loader: java $(READY) ## measure the loader on this machine, beside Spark's JSON reader
 	$(BIN)/python -m bench.loader
 	$(BIN)/python -m bench.runs
@@ -179,6 +182,10 @@ torture: java $(READY) ## kill agents (MINUTES=30), loaders (RUNS=200), collecto
 
 torture-compact: $(READY) ## kill compactors at every step, then at random (KILLS=200), then the model 50,000 times (slow)
 	$(BIN)/python -m tests.torture.compactors --kills $(KILLS) --runs 50000
+
+KEEPING_KILLS ?= 500
+torture-keeping: $(READY) ## kill audits and deletions KEEPING_KILLS=500 times at any step and at random; nothing is lost (slow)
+	$(BIN)/python -m tests.torture.keeping --kills $(KEEPING_KILLS)
 
 clean: ## remove the virtual environment and what tools left
 	rm -rf $(VENV) $(CLIENTS) native/target .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist *.egg-info

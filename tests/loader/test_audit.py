@@ -1,4 +1,4 @@
-"""The audit beside BigQuery: by `jostler` and by `jostler-load`; and what a deletion leaves there."""
+"""The audit beside BigQuery, by `jostler` and by `jostler-load`; what a deletion leaves there."""
 
 from __future__ import annotations
 

@@ -264,6 +264,8 @@ class World:
             assert told["RowsWithheld"] == 0 or told["Status"] != "success", told
             if told["date"] and told["Status"] == "success":
                 newest[told["table"], told["date"]] = told
+            if told["Status"] == "deleted":
+                newest.pop((told["table"], told["date"]), None)
             if told["Status"] in {"success", "rejected"}:
                 same = [f"`{key}` = '{told[key]}'" for key in ("table", "date", "RunID")]
                 where = " AND ".join(same)

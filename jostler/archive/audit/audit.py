@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from jostler.archive.audit.bundle import Checked, check, keys
+from jostler.archive.audit.bundle import Checked, check
 from jostler.archive.audit.days import Keys, Limits, Schemas, of_listing, repeated
 from jostler.archive.audit.problem import Kind, Problem
 from jostler.archive.audit.scope import days as listed_days
@@ -139,7 +139,7 @@ def found_of(storage: Storage, bundle: Bundle) -> BundleFound:
         rows=found.lines,
         plain_bytes=found.plain_bytes,
         go=found.go,
-        keys=tuple(keys(found.files)),
+        keys=tuple(found.keys),
         problems=found.problems,
     )
 

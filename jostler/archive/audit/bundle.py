@@ -68,7 +68,8 @@ class Checked:
         rows: how many of them can be read as rows.
         plain_bytes: of its lines.
         go: whether m-lab's Go agent wrote it.
-        files: its rows, in order.
+        keys: one for each row, in order; see `keys`.
+        files: its rows, in order, unless it was proven good without a look at each.
         problems: what is wrong.
     """
 
@@ -77,6 +78,7 @@ class Checked:
     rows: int
     plain_bytes: int
     go: bool
+    keys: Sequence[bytes]
     files: Sequence[Stored]
     problems: tuple[Problem, ...]
 
@@ -102,28 +104,31 @@ def check(
     """
     if index_name is not None and index is not None and not parse:
         proof = _Proof(name, bucket, index_name)
-        files = proof.of(data, index)
-        if files is not None:
+        found = proof.of(data, index)
+        if found is not None:
             return Checked(
                 name=name,
-                lines=len(files),
-                rows=len(files),
+                lines=len(found),
+                rows=len(found),
                 plain_bytes=proof.plain_bytes,
                 go=False,
-                files=files,
+                keys=found,
+                files=(),
                 problems=(),
             )
     return _explained(name, Explainer(name, bucket).explain(data, index_name, index))
 
 
 def _explained(name: BundleName, found: Explained) -> Checked:
+    files = [Stored(*one) for one in found.files]
     return Checked(
         name=name,
         lines=found.lines,
         rows=found.rows,
         plain_bytes=found.plain_bytes,
         go=found.go,
-        files=[Stored(*one) for one in found.files],
+        keys=list(keys(files)),
+        files=files,
         problems=tuple(Problem(*one) for one in found.told),
     )
 
@@ -169,8 +174,8 @@ class _Proof:
         self._url = f"{bucket}/{name}"
         self._index_url = f"{bucket}/{index_name}"
 
-    def of(self, data: bytes, index: bytes) -> list[Stored] | None:
-        """Return the files of a good bundle with a good index of today's form; else None."""
+    def of(self, data: bytes, index: bytes) -> list[bytes] | None:
+        """Return the keys of a good bundle's rows if its index has today's form; else None."""
         if self._name.datatype == REJECTED:  # their Hash is that of Content
             return None
         try:
@@ -184,9 +189,9 @@ class _Proof:
         blocks = by_blocks(data, [(offset, length) for offset, length, _ in places])
         if blocks is None:
             return None
-        found: list[Stored] = []
+        found: list[bytes] = []
         for plain, (_, _, count) in zip(blocks, places, strict=True):
-            here = self._files(plain, rows[len(found) : len(found) + count])
+            here = self._keys(plain, rows[len(found) : len(found) + count])
             if here is None:
                 return None
             found += here
@@ -215,29 +220,27 @@ class _Proof:
             )
         )
 
-    def _files(self, plain: bytes, told: Sequence[_Raw]) -> list[Stored] | None:
-        """Return the files of one block, if its lines are the rows of these index rows."""
+    def _keys(self, plain: bytes, told: Sequence[_Raw]) -> list[bytes] | None:
+        """Return the keys of one block's rows, if its lines are those of these index rows."""
         *lines, rest = plain.split(b"\n")
-        if rest or len(lines) != len(told) or not lines:
+        if rest or len(lines) != len(told):
             return None
-        head, begin = self._head, len(self._head)
-        datatype, end = self._name.datatype, len(_HEAD_END)
+        head, datatype = self._head, self._name.datatype
         found = []
         for line, one in zip(lines, told, strict=True):
-            if not head or not line.startswith(head):  # a merged bundle's rows have several
+            begin = head + orjson.dumps(one.Filename) + _HEAD_END
+            if not line.startswith(begin):  # a merged bundle's rows have several heads
                 head = self._head = self._head_of(line)
-                begin = len(head)
-            # Inside of a string quotes are escaped, so what is found first ends the Filename.
-            at = line.find(_HEAD_END, begin)
-            if at < 0 or not head or line[-2:] != b"}}":
-                return None
-            raw = line[at + end : -1]
+                begin = head + orjson.dumps(one.Filename) + _HEAD_END
+                if not head or not line.startswith(begin):
+                    return None
+            raw = line[len(begin) : -1]
             digest = blake2b(raw, digest_size=_HASH_BYTES).hexdigest()
-            if digest != one.Hash or raw[:1] != b"{" or len(raw) > one.Size:
+            # With this Hash it is the file that the agent found to be one JSON object.
+            if digest != one.Hash or len(raw) > one.Size or line[-2:] != b"}}" or raw[:1] != b"{":
                 return None
-            if line[begin:at] != orjson.dumps(one.Filename):
-                return None
-            found.append(Stored(one.Node, datatype, one.Filename, digest, digest, False))
+            told_of = f"{one.Node}\0{datatype}\0{one.Filename}\0{digest}\0False".encode()
+            found.append(blake2b(told_of, digest_size=_HASH_BYTES).digest())
         return found
 
     def _head_of(self, line: bytes) -> bytes:

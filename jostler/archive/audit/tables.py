@@ -152,6 +152,9 @@ class AuditTables:
         listed = day.listed
         if scope.nodes or not listed.bundles:
             return []
+        # To load the day anew would take rows away that of a damaged bundle only BigQuery has.
+        if any(problem.kind in {Kind.DAMAGED, Kind.UNREADABLE} for problem in day.problems):
+            return []
         table = self.table(listed.place, listed.datatype)
         state = self.state(table, listed.day)
         if state is None or state.status != "success" or state.buckets != {bucket}:
