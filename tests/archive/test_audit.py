@@ -20,7 +20,9 @@ from jostler.bundle.index_fields import IndexField, IndexFields
 from jostler.cli.main import main
 from jostler.errors import TransientError
 from jostler.format.compression import FAST, SMALL, Compression, Method
+from jostler.format.names import BundleName
 from jostler.storage import open_storage
+from tests.archive.test_compact import compact_all
 from tests.support.bucket import problems, url_of
 from tests.support.kept import (
     DAY,
@@ -569,3 +571,56 @@ def test_a_datatype_with_dashes_and_an_index_of_another_are_kept_apart(
     archive.storage.remove(str(other))
     assert found(archive, Scope(datatypes=frozenset({"foo1"}))) == []
     assert kinds(found(archive)) == [Kind.NO_DATA]
+
+
+# Merged bundles
+
+
+@pytest.fixture
+def merged(archive: KeptArchive) -> BundleName:
+    """A merged bundle of two nodes, with blocks enough that a damaged one leaves others."""
+    archive.put(contents(range(60), 9000))
+    archive.put(contents(range(60, 120), 9000), node="n2")
+    compact_all(archive.storage)
+    (info,) = archive.storage.list("autoload/v1/exp/foo1/")
+    return BundleName.parse(info.name)
+
+
+def test_a_merged_bundle_is_clean_and_its_index_is_made_again(
+    archive: KeptArchive, merged: BundleName
+) -> None:
+    """With the node of each row, which its header tells."""
+    assert merged.is_merged
+    assert found(archive) == []
+    index = index_of(merged)
+    lost = gzip.decompress(archive.get(index)).splitlines()
+    archive.storage.remove(str(index))
+    assert kinds(found(archive)) == [Kind.NO_INDEX]
+    assert all(end.done for end in mend(archive))
+    assert found(archive) == []
+    made = gzip.decompress(archive.get(index)).splitlines()
+    differ = {"TimeAdded", "Start"}
+    for old, new in zip(map(json.loads, lost), map(json.loads, made), strict=True):
+        raws = [{k: v for k, v in one["raw"].items() if k not in differ} for one in (old, new)]
+        assert raws[0] == raws[1]
+
+
+@pytest.mark.parametrize("damage", [flipped, lambda data: data[:-3], lambda data: data[:-20000]])
+def test_of_a_damaged_merged_bundle_what_can_be_read_is_saved_under_the_name_of_its_rows(
+    archive: KeptArchive, merged: BundleName, damage: Callable[[bytes], bytes]
+) -> None:
+    """If none is lost, that is the name that it has."""
+    before = [file[1:] for file in archive.files()]
+    archive.swap(merged, damage)
+    damaged = archive.get(merged)
+    assert kinds(found(archive)) == [Kind.DAMAGED]
+    (end,) = mend(archive)
+    assert end.done, end.why
+    assert found(archive) == []
+    saved = [file[1:] for file in archive.files()]
+    assert len(saved) > 40
+    assert [file for file in saved if file not in before] == []
+    (info,) = archive.storage.list("autoload/v1/exp/foo1/")
+    assert (info.name == str(merged)) == (len(saved) == len(before))
+    assert archive.get(f"{QUARANTINE}{merged}") == damaged
+    assert mend(archive) == []

@@ -9,14 +9,24 @@ from pathlib import Path
 from prometheus_client import generate_latest
 
 from loader.bigquery.ledger import COMPACTION_FIELDS, LOADS_FIELDS, REJECT_FIELDS
+from loader.cli.audit_options import HELP as AUDIT_HELP
 from loader.cli.compact_options import HELP as COMPACT_HELP
 from loader.cli.metrics import of_compaction
 from loader.cli.options import HELP
 from loader.compacting import Report
-from loader.plan.due import Status
+from loader.plan.due import ENDS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/loader.md").read_text()
+
+
+def test_keeping_describes_the_audits_options_with_their_defaults() -> None:
+    """And no other."""
+    page = (ROOT / "docs/keeping.md").read_text()
+    table = page.split("| option of `jostler-load audit` |", 1)[1].split("\n\n", 1)[0]
+    cells = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("| `--")]
+    described = {row[0].strip(" `-"): row[1].strip(" `") for row in cells}
+    assert described == {name: default for name, _, default, _ in AUDIT_HELP}
 
 
 def rows(heading: str) -> list[list[str]]:
@@ -56,7 +66,7 @@ def test_each_event_is_described() -> None:
         and call.args
         and isinstance(call.args[0], ast.Constant)
     }
-    made |= {f"day.{status}" for status in Status}
+    made |= {f"day.{status}" for status in ENDS}
     assert {row[0].strip("`") for row in rows("Log events")} == made
 
 

@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jostler.archive.audit.problem import Kind as ProblemKind
 from jostler.cli import cat, fetch, latest, push, requeue, retrieve
 from jostler.cli import list as list_command
 from jostler.cli.archive_flags import COMMON, WHERE
 from jostler.cli.flags import HELP
+from jostler.cli.keeping_flags import AUDIT as AUDIT_FLAGS
+from jostler.cli.keeping_flags import DELETE as DELETE_FLAGS
+from jostler.cli.keeping_flags import PROJECT
+from jostler.cli.keeping_flags import RETENTION as RETENTION_FLAGS
 from jostler.cli.options import TABLE
 from jostler.cli.producer_flags import FLAGS as OF_THE_AGENT
 from jostler.cli.why_options import FLAGS as WHY_FLAGS
@@ -32,6 +37,8 @@ ROOT = Path(__file__).parents[2]
 AGENT = ROOT / "docs/agent.md"
 FORMAT = ROOT / "docs/format.md"
 WHY = ROOT / "docs/why.md"
+KEEPING = ROOT / "docs/keeping.md"
+RUNBOOK = ROOT / "docs/runbook.md"
 ARCHIVE = ROOT / "docs/archive.md"
 PRODUCERS = ROOT / "docs/producers.md"
 README = ROOT / "README.md"
@@ -93,6 +100,31 @@ def test_every_flag_of_the_archives_commands_is_described() -> None:
     commands = ARCHIVE.read_text().split("\n## Flags\n")[0]
     assert set(described) <= own
     assert [name for name in own - set(described) - {"-help"} if name not in commands] == []
+
+
+@pytest.mark.parametrize(
+    ("heading", "flags"),
+    [
+        ("Audit", (*PROJECT, *AUDIT_FLAGS)),
+        ("Delete", (*PROJECT, *DELETE_FLAGS)),
+        ("Retention", (*PROJECT[:1], *RETENTION_FLAGS)),
+    ],
+)
+def test_every_flag_and_kind_of_the_keepers_commands_is_described(
+    heading: str, flags: tuple[Flag, ...]
+) -> None:
+    """Each flag in its section, and the default where it stands alone; each kind of problem."""
+    section = KEEPING.read_text().split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    for flag in flags:
+        assert f"`-{flag.name}`" in section, flag.name
+        rows = [line for line in section.splitlines() if line.startswith(f"| `-{flag.name}` |")]
+        assert not (rows and flag.default) or f"`{flag.default}`" in rows[0]
+    for page, told in ((KEEPING, "## Audit"), (RUNBOOK, "## What an audit finds")):
+        text = page.read_text().split(f"\n{told}\n", 1)[1].split("\n## ", 1)[0]
+        named = {
+            n for line in text.splitlines() if line[:3] == "| `" for n in code(line.split("|")[1])
+        }
+        assert {name for name in named if not name.startswith(("-", "--"))} == set(ProblemKind)
 
 
 def test_every_flag_is_described() -> None:
