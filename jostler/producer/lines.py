@@ -7,10 +7,9 @@ rows, but they count.
 from __future__ import annotations
 
 import gzip
-import zlib
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from isal import igzip
+from isal import igzip, isal_zlib
 
 from jostler.errors import RecordError
 from jostler.format.row import BOM
@@ -64,7 +63,7 @@ def lines(stream: BinaryIO, most: int, name: str) -> Iterator[Line]:
     while True:
         try:
             data = stream.read(READ_BYTES)
-        except (gzip.BadGzipFile, EOFError, zlib.error, igzip.BadGzipFile) as exc:
+        except (gzip.BadGzipFile, EOFError, isal_zlib.error) as exc:  # type: ignore[misc]
             raise RecordError(f"{name}: cannot be decompressed: {exc}") from exc
         if not data:
             yield from splitter.end()
