@@ -29,7 +29,7 @@ from jostler.why.finding import Finding, Looked, State, Value, after_rejection
 from jostler.words import rfc3339
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import date
 
     from jostler.archive.files import File
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 WHERE = "bucket"
 HASH_KNOWN = "the row was read, and its bytes have the hash"
+MISNAMED = frozenset({"name", "path"})
 HASH_AS_DATA = "hash as data"
 """The evidence of a rejected file with line breaks, which are not stored with data."""
 HASH_UNKNOWN = "the row was read; not all bytes of the file are in it, so its hash is not known"
@@ -83,25 +84,46 @@ def findings(asked: Asked, storage: Storage, search: Search) -> tuple[list[Findi
         ):
             names = _indexes(indexes, storage, search, query, tally)
             read = names[: search.most]
-            for index in indexes.read(read, query, tally, rows=True):
-                for file in index.files:
-                    if asked.matches_row(file.filename):
+
+            def matching(is_meant: Callable[[File], bool]) -> Iterator[Finding]:
+                for index in indexes.read(read, query, tally, rows=True):
+                    for file in filter(is_meant, index.files):
                         one = _finding(asked, storage, rows, file, search)
-                        found += [one] if one else []
+                        if one:
+                            yield one
+
+            found += matching(lambda file: asked.matches_row(file.filename))
+            if renamed := _hashes_of_misnamed(found):
+                # `jostler requeue` gave the file a name that is allowed: its bytes tell.
+                found += matching(lambda file: file.hash in renamed and file.datatype != REJECTED)
     except JostlerError as exc:
         return found, Looked(WHERE, False, f"{storage.url}: {exc}{_hint(exc)}")
+    return found, Looked(WHERE, True, _told(storage, search, tally, len(read), len(names)))
+
+
+def _told(storage: Storage, search: Search, tally: Tally, read: int, there: int) -> str:
+    """Return what was searched, in words: so many index objects of those that are there."""
     days = f"{min(search.days)}" + (f" to {max(search.days)}" if len(search.days) > 1 else "")
     roots = ", ".join(place.root for place in search.places)
-    told = f"{storage.url}: {len(read)} index objects of {roots} of {days}"
+    told = f"{storage.url}: {read} index objects of {roots} of {days}"
     if search.only_node:
         told += f", of node {search.only_node} alone"
-    if len(names) > len(read):
-        told += f"; {len(names) - len(read)} more were NOT read: give -node, or a larger -most"
+    if there > read:
+        told += f"; {there - read} more were NOT read: give -node, or a larger -most"
     if tally.problems:
         told += f"; {len(tally.problems)} could NOT be read, the first: {tally.problems[0]}"
     if tally.others:
         told += f"; {tally.others} objects there are no index"
-    return found, Looked(WHERE, True, told)
+    return told
+
+
+def _hashes_of_misnamed(found: Iterable[Finding]) -> set[Value]:
+    """Return the hashes as data of files that were rejected for their name or path."""
+    evidences = [one.evidence for one in found if one.state is State.REJECTED]
+    odd = [evidence for evidence in evidences if evidence["reason"] in MISNAMED]
+    return {
+        evidence.get(HASH_AS_DATA) or evidence["hash"] for evidence in odd if "hash" in evidence
+    }
 
 
 def _hint(exc: JostlerError) -> str:

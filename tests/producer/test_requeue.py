@@ -89,12 +89,12 @@ def test_files_that_are_good_now_go_into_the_spool_once(
     names = sorted(row["archiver"]["Filename"] for row in rows(bucket, DATATYPE))
     assert names == [f"{DAY}/{n}.json" for n in ("good", "many", "odd-name", "one")]
 
-    for name in ("one", "many"):
+    for name, now in (("one", "one"), ("many", "many"), ("odd name", "odd-name")):
         asked = ["-address", "", "-local-data-dir", str(extended.root)]
         asked += ["-bucket", bucket, "-experiment", EXPERIMENT, "-datatype", DATATYPE]
         assert main(["why", f"{DATATYPE}/{DAY}/{name}.json", *asked]) == 0
         assert (
-            f"it was requeued: as {DATATYPE}/{DAY}/{name}.json the same bytes are stored now"
+            f"it was requeued: as {DATATYPE}/{DAY}/{now}.json the same bytes are stored now"
             in capfd.readouterr().out
         )
 
