@@ -94,6 +94,13 @@ def test_no_name_leads_out_of_the_directory(
     assert path != root
 
 
+def test_dots_lead_nowhere() -> None:
+    """They stay names, at the end and in between."""
+    to = Directory(Path("/to"))
+    assert to.path("../../x.json") == "/to/%2E%2E/%2E%2E/x.json"
+    assert to.path("a/./..") == "/to/a/%2E/%2E%2E"
+
+
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_file_is_never_overwritten_nor_followed(tmp_path: Path, *, alone: bool) -> None:
     """Equal content is good; other content is an error; an empty file was never finished."""
