@@ -120,7 +120,7 @@ def _told(storage: Storage, search: Search, tally: Tally, read: int, there: int)
 def _hashes_of_misnamed(found: Iterable[Finding]) -> set[Value]:
     """Return the hashes as data of files that were rejected for their name or path."""
     evidences = [one.evidence for one in found if one.state is State.REJECTED]
-    odd = [evidence for evidence in evidences if evidence["reason"] in MISNAMED]
+    odd = [evidence for evidence in evidences if evidence.get("reason") in MISNAMED]
     return {
         evidence.get(HASH_AS_DATA) or evidence["hash"] for evidence in odd if "hash" in evidence
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -23,18 +24,27 @@ ONE_LINE = b'{"Rate":1,"New":"a"}'
 MANY_LINES = b'{"Rate":2,\n "New":"b"}\n'
 
 
-@pytest.fixture
-def spool(tmp_path: Path) -> Spool:
-    """Return a spool of which an agent has rejected some files."""
-    made = Spool(tmp_path / "spool", DATATYPE, "bar1")
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory with a spool of which an agent has rejected some files, and its bucket."""
+    directory = tmp_path_factory.mktemp("template")
+    made = Spool(directory / "spool", DATATYPE, "bar1")
     made.write("good.json", b'{"Rate":1}')
     made.write("one.json", ONE_LINE)
     made.write("many.json", MANY_LINES)
     made.write("odd name.json", b'{"Rate":3}')
     made.write("bad.json", b'{"Rate":"fast"}')
     made.write("other.json", ONE_LINE, datatype="bar1")
-    assert once(made, url_of(tmp_path / "bucket")).returncode == 0
-    assert len(reasons(url_of(tmp_path / "bucket"))) == 5
+    assert once(made, url_of(directory / "bucket")).returncode == 0
+    assert len(reasons(url_of(directory / "bucket"))) == 5
+    return directory
+
+
+@pytest.fixture
+def spool(template: Path, tmp_path: Path) -> Spool:
+    """Return a copy of the template's spool, with a copy of its bucket beside it."""
+    made = Spool(tmp_path / "spool", DATATYPE, "bar1")
+    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
     return made
 
 
