@@ -145,6 +145,8 @@ def test_what_a_server_gave_is_asked_by(
     runner, asked = collected(tmp_path, answer, times=3)
 
     assert not asked_by.keys() & asked[0].headers.keys()
+    assert all(asked_by.items() <= one.headers.items() for one in asked[1:])
+    assert runner.tally.received_bytes == len(GOOD)
     assert len(files(tmp_path)) == 1
     assert (runner.tally.saved, runner.tally.unchanged, runner.tally.error) == (1, 2, None)
     assert runner.tally.success_s > runner.tally.saved_s

@@ -7,12 +7,16 @@ import gzip
 import socket
 import ssl
 import subprocess
-from typing import TYPE_CHECKING
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
+from yarl import URL
 
-from jostler.producer.collect.answers import Failure
+from jostler.producer.collect.answers import Failure, FetchError
 from jostler.producer.collect.feeds import Header, Shape
+from jostler.producer.collect.fetching import _target
 from jostler.producer.collect.runner import Runner
 from tests.collect.collecting import attempts, feed, files, means
 from tests.support.feeds import FeedServer, chunked, reply
@@ -20,6 +24,8 @@ from tests.support.misbehaving import Misbehaving
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from aiohttp import ClientResponse
 
     from jostler.producer.collect.tally import Error
     from tests.support.feeds import Asked
@@ -70,7 +76,7 @@ def failure(spool: Path, server: FeedServer, path: str = "/feed", **other: objec
         (chunked(*[b" " * 1000] * 5), Failure.TOO_BIG, "larger than a bundle"),
         (chunked(b'{"a": "' + b"x" * 3950 + b'"}'), Failure.TOO_BIG, "larger than a bundle"),
         (
-            reply(gzip.compress(b" " * 10_000_000), Content_Encoding="gzip"),
+            reply(gzip.compress(b" " * 1_000_000), Content_Encoding="gzip"),
             Failure.TOO_BIG,
             "larger than a bundle",
         ),
@@ -142,8 +148,10 @@ def test_a_server_that_hangs(tmp_path: Path, sent: bytes | None) -> None:
     server.answers["/feed"] = answer
     server.keep = True
 
+    began_s = time.monotonic()
     error = failure(tmp_path / "spool", server, timeout_s=0.15)
 
+    assert time.monotonic() - began_s < 2.5
     assert error.failure is Failure.TIMEOUT
     assert error.words.endswith("has not answered within 0.15 s")
 
@@ -173,6 +181,14 @@ def test_a_redirect_that_leads_nowhere(tmp_path: Path, to: str, words: str) -> N
 
     assert error.failure is Failure.REDIRECT
     assert words in error.words
+
+
+def test_a_redirect_does_not_lead_out_of_tls() -> None:
+    """What was asked for by https is not taken from who is not proved to be the server."""
+    reply = SimpleNamespace(url=URL("https://h/a"), headers={"Location": "http://h/a"})
+
+    with pytest.raises(FetchError, match="a redirect leads from https to http"):
+        _target(cast("ClientResponse", reply))
 
 
 def test_a_redirect_without_a_target(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 FEEDS = 6
 BIG_BYTES = 2_000_000
-LIFE_S = (0.05, 0.6)
+LIFE_S = (0.1, 1.0)
 NAME_RE = re.compile(r"f\d_\d{8}T\d{6}\.\d{3}Z_([a-z2-7]{12})\.json")
 
 
