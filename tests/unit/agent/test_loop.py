@@ -73,6 +73,33 @@ def test_while_the_bucket_fails_nothing_new_is_read(world: World) -> None:
     assert set(world.bucket.stored()) == {1, 2}
 
 
+def test_after_an_outage_files_go_as_soon_as_the_first_bundle_is_stored(world: World) -> None:
+    """However many bundles still wait for their upload."""
+    world.bucket.faults = dict.fromkeys(range(100), "down")
+    for number in range(40):
+        write(world, number)
+    world.loop.step()
+    world.loop.seal_all()
+    bundles = len(list(world.in_flight))
+    for _ in range(bundles):
+        world.uploads.carry(20)
+    world.loop.step()
+    assert world.loop.fails
+    assert len(list(world.files())) == 40
+    world.bucket.faults.clear()
+    world.clock.s += 60.0
+
+    world.loop.step()
+    world.uploads.carry(20)
+    world.loop.step()
+
+    stored = set(world.bucket.stored())
+    assert bundles > 2
+    assert 0 < len(stored) <= 8
+    left = {number_in(path.read_bytes()) for path in world.files()}
+    assert left == set(range(40)) - stored
+
+
 def test_at_the_end_all_that_waits_is_tried_at_once(world: World) -> None:
     """With a bucket that is back, and however long the waits had become."""
     world.open_bundles._memory_max = 10**6  # for four sealed bundles
