@@ -120,7 +120,7 @@ class Verifier:
             self.progress.done_rows += found.rows
             yield found
         if left and not self._stopping.requested.is_set():
-            why = {key: told for key, (_, told) in left.items()}
+            why = {key: text for key, (_, text) in left.items()}
             for found in self._in_full([day for day, _ in left.values()]):
                 found.distrusted = why[found.day.key]
                 found.full = len(found.day.bundles)
@@ -131,7 +131,7 @@ class Verifier:
     def _by_index(
         self, days: list[TableDay], left: dict[DayKey, tuple[TableDay, str]]
     ) -> list[Believed]:
-        """Return the days that can be trusted, with what their indexes told.
+        """Return the days that can be trusted, with what their indexes say.
 
         Args:
             days: the days.
@@ -167,11 +167,11 @@ class Verifier:
         """Read the indexes of some days, and complete their results."""
         owners, tasks, tables = _tasks(part, self._fields(), self._options.native)
         if self._is_small(sum(task.read_bytes for task in tasks)):
-            told = self._by_threads(tasks, tables)
+            examined = self._by_threads(tasks, tables)
         else:
-            told = self._by_spark(tasks, tables)
+            examined = self._by_spark(tasks, tables)
         keys: dict[int, list[bytes]] = {number: [] for number in range(len(part))}
-        for one in told:
+        for one in examined:
             number = owners[one.ordinal]
             keys[number].append(one.keys)
             verified = part[number].verified

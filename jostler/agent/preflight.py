@@ -72,7 +72,7 @@ class _Preflight:
         self._line("free disk", self._free_disk)
         self._line("min-free-disk", self._min_free_disk)
         self._line("inotify", self._inotify)
-        self._line("native", lambda: native.find(self._config.native).told)
+        self._line("native", lambda: native.find(self._config.native).description)
         self._line("datatype schemas", self._schemas)
         self._line("credentials", self._credentials)
         if self._storage:

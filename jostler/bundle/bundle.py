@@ -243,9 +243,9 @@ def index_object(header: Header, attempt: Attempt) -> bytes:
     told_of_all = shared(name.datatype, name.node, header.url)
     has_facts = header.index_form is IndexForm.WITH_FACTS
     entries = attempt.entries
-    told = chain(entries.facts, repeat(None))
+    all_facts = chain(entries.facts, repeat(None))
     # By columns: an entry as an object for each line would take as long as the line.
-    columns = zip(count(1), entries.rows(), told, _places(attempt), strict=False)
+    columns = zip(count(1), entries.rows(), all_facts, _places(attempt), strict=False)
     for line, (path, _, size, mtime_ns, _, added_us, digest), facts, lies in columns:
         filename = orjson.dumps(display(path.partition("/")[2]))
         raw = index_raw(

@@ -211,5 +211,5 @@ class Entries:
             *(self._paths, numbers, numbers, numbers, numbers, numbers, self._hashes, facts),
             strict=True,
         )
-        for path, inode, size, mtime_ns, ctime_ns, added_us, digest, told in rows:
-            yield Entry(path, FileState(inode, size, mtime_ns, ctime_ns), added_us, digest, told)
+        for path, inode, size, mtime_ns, ctime_ns, added_us, digest, facts in rows:
+            yield Entry(path, FileState(inode, size, mtime_ns, ctime_ns), added_us, digest, facts)

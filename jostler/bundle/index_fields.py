@@ -97,8 +97,8 @@ class IndexFields:
             document: one JSON object.
             mtime_ns: its modification time, for Start if no field fills it.
         """
-        told = self._decoded(document)
-        values = {column: self._value(column, filename, told) for column in self.columns}
+        decoded = self._decoded(document)
+        values = {column: self._value(column, filename, decoded) for column in self.columns}
         start = values.get(Column.START, mtime_ns // 1000)
         return Facts(start, values.get(Column.END), values.get(Column.WORK_ID))
 
@@ -120,7 +120,7 @@ class IndexFields:
         except (msgspec.DecodeError, RecursionError):
             return None
 
-    def _value(self, column: Column, filename: str, told: object) -> Any:  # noqa: ANN401 - int or str
+    def _value(self, column: Column, filename: str, decoded: object) -> Any:  # noqa: ANN401 - int or str
         source = self._sources[column]
         value: object
         if isinstance(source, Translation):
@@ -131,7 +131,7 @@ class IndexFields:
             if column is not Column.WORK_ID and _NUMBER_RE.fullmatch(str(value)):
                 value = float(value) if "." in str(value) else int(str(value))
         else:
-            value = _member(told, source)
+            value = _member(decoded, source)
         return work_id(value) if column is Column.WORK_ID else instant_us(value)
 
 
@@ -150,24 +150,24 @@ def _struct(paths: Iterable[tuple[str, ...]]) -> type[msgspec.Struct]:
     return msgspec.defstruct("Looked", fields, rename=rename, gc=False)
 
 
-def _member(told: object, path: tuple[str, ...]) -> object:
+def _member(value: object, path: tuple[str, ...]) -> object:
     """Return the value at a path; None if there is none."""
     for name in path:
-        if isinstance(told, msgspec.Raw):
-            told = _json(told)
-        if isinstance(told, dict):
-            told = told.get(name)
-        elif isinstance(told, msgspec.Struct):
-            told = next(
-                getattr(told, field)
+        if isinstance(value, msgspec.Raw):
+            value = _json(value)
+        if isinstance(value, dict):
+            value = value.get(name)
+        elif isinstance(value, msgspec.Struct):
+            value = next(
+                getattr(value, field)
                 for field, encoded in zip(
-                    told.__struct_fields__, told.__struct_encode_fields__, strict=True
+                    value.__struct_fields__, value.__struct_encode_fields__, strict=True
                 )
                 if encoded == name
             )
         else:
             return None
-    return _json(told) if isinstance(told, msgspec.Raw) else told
+    return _json(value) if isinstance(value, msgspec.Raw) else value
 
 
 def _json(raw: msgspec.Raw) -> object:

@@ -133,7 +133,7 @@ class Native:
         return VERSION if self.module else NONE
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The version that is used, or `none` and why, for people."""
         return f"{NONE}: {self.why_not}" if self.why_not else self.version
 
@@ -179,8 +179,8 @@ def _found(use: Use, load: Callable[[str], Any]) -> Native:
     except ModuleNotFoundError:
         return Native(use=use, why_not="jostler-native is not installed", is_absent=True)
     except Exception as exc:  # noqa: BLE001 - a broken module may raise anything
-        told = f"{type(exc).__name__}: {exc}"
-        return Native(use=use, why_not=f"jostler-native cannot be imported: {told}")
+        error = f"{type(exc).__name__}: {exc}"
+        return Native(use=use, why_not=f"jostler-native cannot be imported: {error}")
     version = getattr(module, "VERSION", "unknown")
     if version != VERSION:
         why = f"jostler-native is of version {version}, and {VERSION} is needed"
@@ -188,8 +188,8 @@ def _found(use: Use, load: Callable[[str], Any]) -> Native:
     try:
         answers = _answers(module.Judge(_COLUMNS))
     except Exception as exc:  # noqa: BLE001 - as above
-        told = f"{type(exc).__name__}: {exc}"
-        return Native(use=use, why_not=f"jostler-native does not work: {told}")
+        error = f"{type(exc).__name__}: {exc}"
+        return Native(use=use, why_not=f"jostler-native does not work: {error}")
     if not answers:
         return Native(use=use, why_not="jostler-native does not judge as it should")
     return Native(use=use, module=module)

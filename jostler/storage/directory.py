@@ -99,9 +99,9 @@ class DirectoryStorage:
     def _metadata_of(self, name: str, version: str) -> Mapping[str, str]:
         """Return the metadata of a version of an object; empty if there is none."""
         try:
-            told = orjson.loads(self._metadata_path(name).read_bytes())
-            if told["version"] == version:
-                return {str(key): str(value) for key, value in told["metadata"].items()}
+            described = orjson.loads(self._metadata_path(name).read_bytes())
+            if described["version"] == version:
+                return {str(key): str(value) for key, value in described["metadata"].items()}
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             pass  # none, or cut off by a crash
         return {}
@@ -159,8 +159,8 @@ class DirectoryStorage:
                 tmp.rename(path)
             _sync_dir(path.parent)
             if metadata:
-                told = {**metadata, "upload-id": upload_id(data)}
-                self._write_metadata(name, replaced, told)
+                described = {**metadata, "upload-id": upload_id(data)}
+                self._write_metadata(name, replaced, described)
 
     def _compare(self, name: str, version: str) -> None:
         found = _version(self._path(name).stat())
@@ -178,8 +178,8 @@ class DirectoryStorage:
                 if end and info.name >= end:
                     return
                 if info.name >= start:
-                    told = self._metadata_of(info.name, info.version) if metadata else {}
-                    yield replace(info, metadata=told) if told else info
+                    described = self._metadata_of(info.name, info.version) if metadata else {}
+                    yield replace(info, metadata=described) if described else info
 
     def written(self, prefix: str) -> Iterator[tuple[str, datetime]]:
         """Yield the names and modification times of files; they are set when a file is written."""
@@ -330,16 +330,16 @@ def _translated(name: str) -> Iterator[None]:
     except FileNotFoundError as exc:
         raise MissingError(f"there is no object {name}") from exc
     except PermissionError as exc:
-        told = f"the bucket's directory cannot be used: {exc.strerror}"
+        reason = f"the bucket's directory cannot be used: {exc.strerror}"
         hint = "give the agent's user access"
-        raise AuthError(f"{name}: {exc}", hint=hint, cause=told) from exc
+        raise AuthError(f"{name}: {exc}", hint=hint, cause=reason) from exc
     except OSError as exc:
-        told = f"the bucket's directory cannot be used: {exc.strerror or exc}"
+        reason = f"the bucket's directory cannot be used: {exc.strerror or exc}"
         if exc.errno in _FULL:
             hint = "free some disk space"
-            raise QuotaError(f"{name}: {exc}", hint=hint, cause=told) from exc
+            raise QuotaError(f"{name}: {exc}", hint=hint, cause=reason) from exc
         hint = "look at the disk or network file system that it is on"
-        raise TransientError(f"{name}: {exc}", hint=hint, cause=told) from exc
+        raise TransientError(f"{name}: {exc}", hint=hint, cause=reason) from exc
 
 
 _FULL = {28, 122}  # ENOSPC, EDQUOT

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 CONNECT_S = 5.0
 READ_S = 60.0
 PAGE = 1000
-SAID_MOST = 200
+ANSWER_MOST = 200
 _QUOTA_REASONS = {"rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded"}
 
 
@@ -122,8 +122,8 @@ class GcsStorage:
         self, name: str, data: bytes, version: str, metadata: Mapping[str, str] = NO_METADATA
     ) -> None:
         """Upload on condition that the generation is still `version`."""
-        told = {**metadata, "upload-id": upload_id(data)}
-        self._upload(name, data, told, generation=int(version))
+        described = {**metadata, "upload-id": upload_id(data)}
+        self._upload(name, data, described, generation=int(version))
 
     def _upload(
         self, name: str, data: bytes, metadata: Mapping[str, str], *, generation: int
@@ -163,8 +163,8 @@ class GcsStorage:
                 page_size=PAGE,
                 **self._how,
             ):
-                told = dict(blob.metadata or {}) if metadata else {}
-                yield ObjectInfo(blob.name, int(blob.size or 0), str(blob.generation), told)
+                described = dict(blob.metadata or {}) if metadata else {}
+                yield ObjectInfo(blob.name, int(blob.size or 0), str(blob.generation), described)
 
     def written(self, prefix: str) -> Iterator[tuple[str, datetime]]:
         """List names and creation times; a new generation has a new creation time."""
@@ -244,7 +244,7 @@ _RAISED = (
 
 def _ours(what: str, host: str, exc: Exception) -> StorageError:
     """Return the StorageError for an exception, with a hint for the operator."""
-    told = cause(exc, host)
+    reason = cause(exc, host)
     hint = "check network and DNS"
     match exc:
         case api.RetryError(cause=Exception() as last):  # retried for `patience_s` in vain
@@ -252,35 +252,35 @@ def _ours(what: str, host: str, exc: Exception) -> StorageError:
         case GoogleCloudError():
             return _of_status(what, host, exc)
         case auth.GoogleAuthError() if not isinstance(exc, auth.TransportError):
-            told = " ".join(str(exc.args[0] if exc.args else exc).split())
+            reason = " ".join(str(exc.args[0] if exc.args else exc).split())
             hint = "set up Workload Identity or GOOGLE_APPLICATION_CREDENTIALS"
-            return AuthError(f"{what}: {told}", hint=hint, cause=told)
+            return AuthError(f"{what}: {reason}", hint=hint, cause=reason)
         case storage.exceptions.DataCorruption():
-            told = f"{host} sends bytes that do not have their checksum"
+            reason = f"{host} sends bytes that do not have their checksum"
             hint = "they changed on the way: look at proxies"
         case OSError(filename=str()):  # a local file: the credentials
             hint = "can the file of the credentials be read?"
-            return AuthError(f"{what}: {told}", hint=hint, cause=told)
+            return AuthError(f"{what}: {reason}", hint=hint, cause=reason)
         case requests.exceptions.InvalidJSONError():
-            told, hint = _not_gcs(host, exc)
+            reason, hint = _not_gcs(host, exc)
         case OSError() | urllib3.exceptions.HTTPError() | http.client.HTTPException():
             pass
         case auth.TransportError():
             pass
         case _:
-            told, hint = _not_gcs(host, exc)
-    return TransientError(f"{what}: {told}", hint=hint, cause=told)
+            reason, hint = _not_gcs(host, exc)
+    return TransientError(f"{what}: {reason}", hint=hint, cause=reason)
 
 
 def _not_gcs(host: str, exc: Exception) -> tuple[str, str]:
-    told = f"{host} gives an answer that is not Cloud Storage's ({type(exc).__name__})"
-    return told, "does a proxy or a login page stand in between?"
+    reason = f"{host} gives an answer that is not Cloud Storage's ({type(exc).__name__})"
+    return reason, "does a proxy or a login page stand in between?"
 
 
 def _of_status(what: str, host: str, exc: GoogleCloudError) -> StorageError:
     status = int(exc.code or 0)
-    told = _answered(what, host, exc)
-    message = f"{what}: {told}"
+    reason = _answered(what, host, exc)
+    message = f"{what}: {reason}"
     # Upload errors have the server's reason only in their text.
     over_quota = any(reason in f"{exc.message} {exc.errors}" for reason in _QUOTA_REASONS)
     kind: type[StorageError] = TransientError
@@ -296,24 +296,24 @@ def _of_status(what: str, host: str, exc: GoogleCloudError) -> StorageError:
         hint = "grant roles/storage.objectUser on the bucket (or objectCreator and objectViewer)"
     elif 0 < status < 500 and status != 408:  # noqa: PLR2004 - as above
         kind, hint = RefusedError, "time will hardly mend this; look at the request"
-    return kind(message, hint=hint, cause=told)
+    return kind(message, hint=hint, cause=reason)
 
 
 def _answered(what: str, host: str, exc: GoogleCloudError) -> str:
     """Describe a server's answer, with its own message if any, without the object's name."""
     code = int(exc.code or 0)
     phrase = http.client.responses.get(code, "")
-    told = f"{host} answers HTTP {code} {phrase}".rstrip()
+    reason = f"{host} answers HTTP {code} {phrase}".rstrip()
     text = str(getattr(exc.response, "text", "") or "")
     try:
-        said = str(orjson.loads(text)["error"]["message"])
+        answer = str(orjson.loads(text)["error"]["message"])
     except (ValueError, LookupError, TypeError):  # a proxy's page, or nothing
-        said = "" if text.lstrip().startswith("<") else text
+        answer = "" if text.lstrip().startswith("<") else text
     _, _, name = what.removeprefix("gs://").partition("/")
     if name:
-        said = said.replace(name, "the object")
-    said = " ".join(said.split())[:SAID_MOST]
-    return f"{told}: {said}" if said and said != phrase else told
+        answer = answer.replace(name, "the object")
+    answer = " ".join(answer.split())[:ANSWER_MOST]
+    return f"{reason}: {answer}" if answer and answer != phrase else reason
 
 
 @contextmanager
@@ -322,6 +322,6 @@ def _bucket_exists(what: str) -> Iterator[None]:
     try:
         yield
     except MissingError as exc:
-        told = f"there is no bucket {what}"
+        reason = f"there is no bucket {what}"
         hint = f"does the bucket of {what} exist?"
-        raise RefusedError(f"{exc} ({told})", hint=hint, cause=told) from exc
+        raise RefusedError(f"{exc} ({reason})", hint=hint, cause=reason) from exc

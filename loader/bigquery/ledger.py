@@ -33,7 +33,7 @@ COMPACTIONS = "compactions"
 def _columns(text: str) -> Fields:
     """Read columns from a text with one per line: name, type, description."""
     lines = [line.split(maxsplit=2) for line in text.strip().splitlines()]
-    return tuple(Field(name=name, type=kind, description=told) for name, kind, told in lines)
+    return tuple(Field(name=name, type=kind, description=text) for name, kind, text in lines)
 
 
 LOADS_FIELDS = _columns("""
@@ -178,8 +178,8 @@ class Ledger:
     @property
     def label(self) -> str:
         """A digest that identifies this ledger; a ledger created anew has another one."""
-        told = f"{self.name(LOADS)} {self._made[LOADS]}".encode()
-        return hashlib.blake2b(told, digest_size=8).hexdigest()
+        text = f"{self.name(LOADS)} {self._made[LOADS]}".encode()
+        return hashlib.blake2b(text, digest_size=8).hexdigest()
 
     def exists(self) -> bool:
         """Return whether the ledger exists."""
@@ -189,8 +189,8 @@ class Ledger:
         name = self.name(table)
         found = self._warehouse.get_table(name)
         if found is None:
-            told = "Ledger and rejects of the jostler loader."
-            self._warehouse.make_dataset(name.project, name.dataset, told)
+            description = "Ledger and rejects of the jostler loader."
+            self._warehouse.make_dataset(name.project, name.dataset, description)
             partitioning = {"type": "DAY", "field": "date"}
             properties: Json = {"schema": api_schema(fields), "description": description}
             found = self._warehouse.create_table(

@@ -193,8 +193,8 @@ def _pair(outcome: Outcome) -> tuple[str, str]:
 
 
 def _adds_up(outcome: Outcome) -> bool:
-    told = outcome.loaded + outcome.rejected + outcome.repeated
-    return outcome.status is not Status.SUCCESS or outcome.rows == told
+    accounted = outcome.loaded + outcome.rejected + outcome.repeated
+    return outcome.status is not Status.SUCCESS or outcome.rows == accounted
 
 
 def _rows(outcomes: Iterable[Outcome]) -> dict[str, int]:

@@ -42,8 +42,8 @@ def cause(exc: Exception) -> str:
     if found := _PYTHON_RE.findall(text):
         return _line(found[-1])
     if found := _JAVA_RE.findall(text):
-        kind, told = found[-1]
-        return _line(told or kind.rpartition(".")[2])
+        kind, text = found[-1]
+        return _line(text or kind.rpartition(".")[2])
     return _line(str(exc).strip().partition("\n")[0] or type(exc).__name__)
 
 

@@ -272,10 +272,10 @@ def _compare(task: IndexTask, rows: list[_WholeRaw], fields: Fields, patience_s:
         for line, text in enumerate(split(block), line + 1):  # noqa: B020 - counts on
             if line > len(rows):
                 raise DisagreesError(f"it has more than the {len(rows)} rows of its index")
-            found, told = row.parts(text), rows[line - 1]
-            if found is None or found.filename != told.Filename:
+            found, indexed = row.parts(text), rows[line - 1]
+            if found is None or found.filename != indexed.Filename:
                 raise DisagreesError(f"line {line} is not the file that its index says")
-            if content_hash(found.raw).hex() != told.Hash:
+            if content_hash(found.raw).hex() != indexed.Hash:
                 raise DisagreesError(f"line {line} does not have the hash of its index row")
     if line != len(rows):
         raise DisagreesError(f"it has {line} rows, and its index {len(rows)}")

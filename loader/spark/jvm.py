@@ -28,8 +28,8 @@ _OURS = ('{"time"', "\r\x1b[K")
 class _Lines:
     """Passes on the JVM's lines, as soon as our standard error is restored."""
 
-    def __init__(self, said: Callable[[str], None]) -> None:
-        self._said = said
+    def __init__(self, on_line: Callable[[str], None]) -> None:
+        self._on_line = on_line
         self._lock = threading.Lock()
         self._waiting: list[str] | None = []
 
@@ -42,7 +42,7 @@ class _Lines:
     def _take(self, line: str) -> None:
         with self._lock:
             if self._waiting is None:
-                self._said(line.rstrip())
+                self._on_line(line.rstrip())
             else:
                 self._waiting.append(line)
 
@@ -54,13 +54,13 @@ class _Lines:
                 if line.startswith(_OURS):  # another thread of ours wrote an event meanwhile
                     sys.stderr.write(line)
                 else:
-                    self._said(line.rstrip())
+                    self._on_line(line.rstrip())
 
 
 @contextmanager
-def kept_apart(said: Callable[[str], None]) -> Iterator[None]:
-    """Pass the standard error of processes started in this context to `said`, line by line."""
-    lines = _Lines(said)
+def kept_apart(on_line: Callable[[str], None]) -> Iterator[None]:
+    """Pass the standard error of processes started in this context to `on_line`, line by line."""
+    lines = _Lines(on_line)
     read, write = os.pipe()
     sys.stderr.flush()
     ours = os.dup(STDERR)

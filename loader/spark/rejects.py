@@ -46,7 +46,7 @@ class Rejects:
         """Add a bad row unless the maximum number is reached."""
         if self.is_full:
             return
-        told = {
+        members = {
             "Line": number,
             "Filename": shown(bad.filename.encode(errors="replace")),
             "Field": shown(bad.field.encode(errors="replace")),
@@ -54,7 +54,7 @@ class Rejects:
             "Detail": shown(bad.detail.encode(errors="replace")),
             "Row": shown(line),
         }
-        self._packed += self._pack.compress(orjson.dumps(self._about | told) + b"\n")
+        self._packed += self._pack.compress(orjson.dumps(self._about | members) + b"\n")
         self.count += 1
 
     def finish(self) -> bytes:

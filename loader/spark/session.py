@@ -49,12 +49,12 @@ _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 
 
 @contextmanager
-def session(master: str, said: Callable[[str], None] | None = None) -> Iterator[SparkSession]:
+def session(master: str, on_line: Callable[[str], None] | None = None) -> Iterator[SparkSession]:
     """Start Spark, or use the session of spark-submit or a test; stop it only if started here.
 
     Args:
         master: the master's URL; empty for spark-submit's, else all cores of this machine.
-        said: called with each line that the JVM writes to standard error, if started here.
+        on_line: called with each line that the JVM writes to standard error, if started here.
 
     Raises:
         RunError: Spark does not start.
@@ -78,12 +78,12 @@ def session(master: str, said: Callable[[str], None] | None = None) -> Iterator[
         if not conf.contains(key):
             builder = builder.config(key, value)
     try:
-        with not_left_behind(), kept_apart(said) if said and not theirs else nullcontext():
+        with not_left_behind(), kept_apart(on_line) if on_line and not theirs else nullcontext():
             spark = builder.getOrCreate()
     except (PySparkException, Py4JError) as exc:
-        told = str(exc).partition("\n")[0]
-        hint = "install Java 17 or 21, or set JAVA_HOME" if "JAVA_GATEWAY" in told else ""
-        raise RunError(f"Spark does not start ({url}): {told}", hint=hint) from exc
+        reason = str(exc).partition("\n")[0]
+        hint = "install Java 17 or 21, or set JAVA_HOME" if "JAVA_GATEWAY" in reason else ""
+        raise RunError(f"Spark does not start ({url}): {reason}", hint=hint) from exc
     try:
         yield spark
     finally:

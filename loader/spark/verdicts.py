@@ -229,8 +229,8 @@ class Verdicts:
                 filename=name, field=lacks, reason=str(Reason.MISSING_REQUIRED), detail=detail
             )
         if found.date != self._task.day.iso:
-            told = "the row has none" if found.date is None else f"the row's is {found.date!r}"
-            detail = f"the bundle's day is {self._task.day.iso}, {told}"
+            other = "the row has none" if found.date is None else f"the row's is {found.date!r}"
+            detail = f"the bundle's day is {self._task.day.iso}, {other}"
             return Bad(filename=name, field="date", reason=WRONG_DAY, detail=detail)
         return None
 

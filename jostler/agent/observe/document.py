@@ -85,7 +85,7 @@ def _agent(status: Status) -> Json:
     return {
         "version": build.version(),
         "commit": build.commit(),
-        "native": status.native.told,
+        "native": status.native.description,
         "node": config.node,
         "experiment": config.place.experiment,
         "bucket": config.bucket,

@@ -211,6 +211,11 @@ class Promise(RuleBasedStateMachine):
         """Let one of the next requests fail, its reply be lost, or the name be another's."""
         self.world.bucket.faults[self.world.bucket.requests + number] = fault
 
+    @rule(kind=st.sampled_from(["index1", "data"]))
+    def another_takes_the_next_name(self, kind: str) -> None:
+        """Let the next new object of a kind be there already, with other bytes."""
+        self.world.bucket.next_taken = kind
+
     @rule(number=st.integers(0, 5))
     def disk_is_full(self, number: int) -> None:
         """Let one of the next fsync(2) fail."""
@@ -249,6 +254,7 @@ class Promise(RuleBasedStateMachine):
         for day in sorted(self.away):
             self.move_away_or_back(day)
         world.bucket.faults.clear()
+        world.bucket.next_taken = ""
         world.disk.failing_syncs.clear()
         world.disk.undeletable.clear()
         world.clock.step_s = 0.0

@@ -92,6 +92,7 @@ class Bucket:
         faults: what happens to a request of a number: `down`, it is not answered; `lost`, it is
             carried out and its reply lost; `index1` or `data`, if it is to make such an object,
             the object is found there with other bytes.
+        next_taken: `index1` or `data`, if the next such object is found there with other bytes.
         foreign: names of these objects.
         lies: index objects that say something else than their data objects hold.
     """
@@ -102,6 +103,7 @@ class Bucket:
         self.objects: dict[str, bytes] = {}
         self.requests = 0
         self.faults: dict[int, str] = {}
+        self.next_taken = ""
         self.foreign: set[str] = set()
         self.lies: list[str] = []
 
@@ -110,7 +112,9 @@ class Bucket:
     ) -> None:
         assert digest in {"", upload_id(data)}
         fault = self._fault()
-        if fault in {"index1", "data"} and f"-{fault}." in name and name not in self.objects:
+        kind = "index1" if "-index1." in name else "data"
+        if kind in {fault, self.next_taken} and name not in self.objects:
+            self.next_taken = ""
             self.objects[name] = b"another's"
             self.foreign.add(name)
         if self.objects.setdefault(name, data) != data:

@@ -63,7 +63,7 @@ def test_it_may_be_absent() -> None:
     found = find(Use.AUTO, load)
 
     assert (found.module, found.version, found.is_absent) == (None, "none", True)
-    assert found.told == "none: jostler-native is not installed"
+    assert found.description == "none: jostler-native is not installed"
 
 
 def broken(_: str) -> None:
@@ -109,7 +109,7 @@ def test_it_may_be_broken_or_of_another_version(load: Any, why: str) -> None:  #
 
 def test_it_is_not_even_looked_for_when_it_is_off() -> None:
     found = find(Use.OFF, broken)
-    assert (found.module, found.told) == (None, "none")
+    assert (found.module, found.description) == (None, "none")
 
 
 def test_judges_without_it_answer_the_same() -> None:
