@@ -31,8 +31,8 @@ def test_what_is_used_is_shown(native: Native, tmp_path: Path) -> None:
 
     shown = document(status)
 
-    assert shown["agent"]["native"] == native.told
-    assert html.escape(native.told) in render(shown).decode()
+    assert shown["agent"]["native"] == native.description
+    assert html.escape(native.description) in render(shown).decode()
     metrics = generate_latest(registry(status)).decode()
     (info,) = [line for line in metrics.splitlines() if line.startswith("jostler_build_info{")]
     assert f'native="{native.version}"' in info
