@@ -31,8 +31,9 @@ no more rows than this, a merged bundle can never be refused for what its parts 
 LEAST_RATIO = 4
 """Rows are at least so many times as large as their object, it is assumed, until they are read; if
 they are larger than the target then, they go into several bundles."""
-HASH_BYTES = 16
-"""Bytes that an index row takes in its object at the least, for its Hash is random."""
+INDEX_ROW_BYTES = 32
+"""Bytes that an index row takes in its object, about; half of them are the Hash, which is random.
+If there are more rows than that, they go into several bundles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ class Member:
         size_bytes: of the data object.
         index_version: of the index object; empty if there is none.
         index_bytes: size of the index object; 0 if there is none.
-        rows: how many rows its metadata tells; without it, how many it has at the most.
+        rows: how many rows its metadata tells; without it, about how many it has.
         schema: the digest of the schema that it was judged by; empty if it names none.
         repeats: how many exact repeats were left out when it was merged.
     """
@@ -115,7 +116,9 @@ def member(name: BundleName, data: ObjectInfo, index: ObjectInfo | None) -> Memb
         index_version=index.version if index else "",
         index_bytes=index.size_bytes if index else 0,
         # A copied directory bucket has no metadata.
-        rows=int(rows) if rows.isdecimal() else (index.size_bytes // HASH_BYTES if index else 0),
+        rows=int(rows)
+        if rows.isdecimal()
+        else (index.size_bytes // INDEX_ROW_BYTES if index else 0),
         schema=data.metadata.get("schema", ""),
         repeats=int(repeats) if repeats.isdecimal() else 0,
     )

@@ -22,7 +22,7 @@ from loader.bigquery.record import MISMATCH, DayReport, Outcome, Run
 from loader.bucket import open_bucket, split_url
 from loader.errors import BucketError, MissingError, WarehouseError
 from loader.plan.due import Status, loss_message
-from loader.plan.losses import has_merged, left_out, too_few
+from loader.plan.losses import has_merged, left_out, merged_since, too_few
 from loader.spark.wave import refused_id
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ class PartitionLoader:
             if kind == MissingError.__name__ and self._still(day) != day.fingerprint:
                 return _ended(_changed(day, day.attempt))  # compaction, say: look again
             return self._failed(report, kind, found.error)
+        if merged_since(day):
+            return _ended(_changed(day, day.attempt))
         if found.good < day.owed:
             return self._failed(report, "ObjectsGone", too_few(found.good, day.owed))
         if found.bad_fraction > self._run.max_bad:

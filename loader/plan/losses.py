@@ -7,13 +7,19 @@ many as it was loaded with.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jostler.format.names import INDEX, Day, is_merged_node
+from loader.plan.discover import bundles
 from loader.plan.due import Refusal, Status, gone_objects, loss_message
+from loader.plan.window import Window
 
 if TYPE_CHECKING:
     from loader.plan.due import Loaded, TableDay
+
+MANY = 500
+"""Objects of a day that may lie on several pages of a listing, which have a thousand each."""
 
 
 def lost(day: TableDay, loaded: Loaded | None) -> Refusal | None:
@@ -58,6 +64,25 @@ def left_out(day: TableDay) -> int:
             told = entry.metadata.get("repeats", "")
             found += int(told) if told.isdecimal() else 0
     return found
+
+
+def merged_since(day: TableDay) -> bool:
+    """Return whether a merged bundle is there that the day's listing does not have.
+
+    A merged bundle's name comes before those of other bundles.  A listing of many pages that began
+    before it was stored, and comes to its inputs after they were removed, shows neither.  A listing
+    that begins now shows it.  Few objects lie on one page or two, and it takes longer from storing
+    to removing than from one page to the next.
+
+    Raises:
+        BucketError: the bucket cannot be listed.
+    """
+    if len(day.bundles) < MANY:
+        return False
+    window = Window(start=day.date, end=day.date + timedelta(days=1))
+    now = bundles(day.table, window, []).get(day.date, [])
+    known = {bundle.url for bundle in day.bundles}
+    return any(is_merged_node(one.node) and one.url not in known for one in now)
 
 
 def too_few(rows: int, least: int) -> str:

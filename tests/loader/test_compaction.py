@@ -14,12 +14,14 @@ from jostler.archive.compact_plan import groups
 from jostler.archive.verify import verify
 from jostler.cli import audit
 from jostler.format.names import BundleName
-from loader import compacting
+from loader import compacting, planner
 from loader.__main__ import main
 from loader.cli.compact_options import HELP, PREFIX, parse
 from loader.errors import UsageError
+from loader.plan import discover, losses
+from tests.loader import plain
 from tests.loader.archived import Agents, files
-from tests.loader.world import DAY, PLACE, Ran
+from tests.loader.world import DAY, PLACE, Ran, row
 from tests.support.spool import DATATYPE
 
 if TYPE_CHECKING:
@@ -178,6 +180,33 @@ def test_a_load_that_listed_before_a_compaction_looks_again(
 
     assert compacted[0].code == found.code == 0, found.err
     assert len(world.rows()) == 9
+
+
+def test_a_listing_that_missed_a_merged_bundle_is_made_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had passed its name when that was stored, and came to the inputs when they were gone."""
+    monkeypatch.setattr(losses, "MANY", 1)
+    agents = Agents(world)
+    world.put_bundle([row(9)])  # of no schema, so it is not merged with the others
+    for number in range(3):
+        agents.store(files(number))
+    listed, partial = discover.bundles, []
+
+    def missing(*arguments: Any) -> Any:  # noqa: ANN401 - as `bundles`
+        found = listed(*arguments)
+        if not partial:
+            partial.append(compact(world))
+            found = {day: some[:1] for day, some in found.items()}
+        return found
+
+    monkeypatch.setattr(planner, "bundles", missing)
+
+    found = plain.load(world, "--datatype", DATATYPE)
+
+    assert found.code == 0, found.err
+    assert len(world.rows()) == 4
+    assert len(world.ledger()) == 1
 
 
 def test_a_dry_run_changes_nothing_and_metrics_tell_what_was_done(
