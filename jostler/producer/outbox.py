@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from jostler.errors import JostlerError
 from jostler.format.row import one_line
+from jostler.producer.folders import DIRECTORY, Folders
 from jostler.producer.naming import other_name
-from jostler.producer.system import can_sync_all, rename_new, sync_all
+from jostler.producer.system import can_sync_all, sync_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,7 +34,6 @@ SYNC_ALL_FROM = 16
 LIST_FROM = 4096
 """From so many files on, to list their folders takes less time than to ask for each name."""
 MOVE_TRIES = 5
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -177,7 +177,7 @@ class Outbox:
                 self._refuse_taken(staged)
             at_once = len(staged) >= SYNC_ALL_FROM and can_sync_all()
             self._sync(staged, at_once=at_once)
-            with _Folders(self.top, at_once=at_once) as folders:
+            with Folders(self.top, at_once=at_once) as folders:
                 published = [self._move(one, folders, rename=rename) for one in staged]
                 folders.sync()
         except BaseException:
@@ -217,7 +217,7 @@ class Outbox:
             finally:
                 os.close(fd)
 
-    def _move(self, staged: Staged, folders: _Folders, *, rename: bool) -> Published:
+    def _move(self, staged: Staged, folders: Folders, *, rename: bool) -> Published:
         temporary, wanted = staged
         filename = wanted
         for _ in range(MOVE_TRIES):
@@ -234,6 +234,7 @@ class Outbox:
                     raise NameTakenError(self.top, [filename]) from None
                 filename = self._other_name(staged)
             except FileNotFoundError:  # somebody removed the directory: it is made again
+                folders.sync()  # of the names that were given until now
                 folders.forget()
             else:
                 return Published(
@@ -265,73 +266,13 @@ class Outbox:
         return f"{folder}/{other_name(name, self._content(staged), self._extensions)}"
 
 
-class _Folders:
-    """The folders of days that files are moved to; each is opened once, and synced at the end.
-
-    Args:
-        top: the directory above them.
-        at_once: whether all of the file system is synced at the end, in place of each folder: a
-            thousand folders of as many datatypes would take seconds.
-    """
-
-    def __init__(self, top: Path, *, at_once: bool) -> None:
-        self._top = top
-        self._at_once = at_once
-        self._open: dict[str, int] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.forget()
-
-    def take(self, source: int, temporary: str, filename: str) -> None:
-        """Move a file from the open directory `source` to its name, which must be free."""
-        folder, _, name = filename.rpartition("/")
-        target = self._open.get(folder)
-        if target is None:
-            target = self._open[folder] = self._made(folder)
-        rename_new(temporary, name, source=source, target=target)
-
-    def sync(self) -> None:
-        """Make the names durable, and the folders above them."""
-        for fd in self._open.values():
-            if self._at_once:
-                sync_all(fd)
-                return
-            os.fsync(fd)
-
-    def forget(self) -> None:
-        """Close all folders."""
-        while self._open:
-            os.close(self._open.popitem()[1])
-
-    def _made(self, folder: str) -> int:
-        """Open a folder; make it first if it does not exist."""
-        path = self._top
-        for part in folder.split("/"):
-            above, path = path, path / part
-            try:
-                path.mkdir()
-            except FileExistsError:
-                continue
-            if self._at_once:
-                continue
-            fd = os.open(above, _DIRECTORY)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
-        return os.open(path, _DIRECTORY)
-
-
 def _locked_directory(staging: Path) -> tuple[Path, int]:
     """Make a directory of this process's own; return its path and its descriptor with the lock."""
     while True:
         path = staging / f"{os.getpid()}-{secrets.token_hex(4)}"
         path.mkdir(parents=True)  # another process may have removed `staging`, which was empty
         try:
-            fd = os.open(path, _DIRECTORY)
+            fd = os.open(path, DIRECTORY)
         except FileNotFoundError:
             continue
         with suppress(OSError):  # no locks on this file system: then nobody removes it, either
@@ -347,7 +288,7 @@ def _remove_abandoned(staging: Path) -> None:
     """Remove the directories of processes that are gone: nobody holds the lock."""
     for path in staging.iterdir():
         with suppress(OSError):  # it is in use, or another process removes it, too
-            fd = os.open(path, _DIRECTORY)
+            fd = os.open(path, DIRECTORY)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _remove(path, fd)

@@ -141,7 +141,7 @@ def test_a_full_disk_leaves_nothing_behind(outbox: Outbox, monkeypatch: pytest.M
 def test_contents_are_synced_before_names_and_names_before_the_end(
     outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One file by fsync, many by one syncfs; then the folder of the day."""
+    """One file and its folder by fsync, many by one syncfs each."""
     done: list[str] = []
     real_fsync, real_move = os.fsync, system.rename_new
 
@@ -155,14 +155,15 @@ def test_contents_are_synced_before_names_and_names_before_the_end(
 
     outbox.publish([outbox.stage(NAME, b"{}")])  # the folder is there from now on
     monkeypatch.setattr(os, "fsync", fsync)
-    monkeypatch.setattr("jostler.producer.outbox.rename_new", move)
-    monkeypatch.setattr("jostler.producer.outbox.sync_all", lambda _fd: done.append("all"))
+    monkeypatch.setattr("jostler.producer.folders.rename_new", move)
+    for module in ("outbox", "folders"):
+        monkeypatch.setattr(f"jostler.producer.{module}.sync_all", lambda _fd: done.append("all"))
     outbox.publish([outbox.stage("2026/01/02/b.json", b"{}")])
     assert done == ["file", "move", "folder"]
     done.clear()
     many = [outbox.stage(f"2026/01/02/m{nth}.json", b"{}") for nth in range(20)]
     outbox.publish(many)
     if system.can_sync_all():
-        assert done == ["all", *["move"] * 20, "folder"]
+        assert done == ["all", *["move"] * 20, "all"]
     else:
         assert done == [*["file"] * 20, *["move"] * 20, "folder"]
