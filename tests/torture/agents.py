@@ -5,7 +5,8 @@ usage: python -m tests.torture.agents --minutes 30
 Each agent has a spool on a small file system of its own, which is filled up at times, a producer
 that rewrites, deletes and moves, and a bucket: a directory, a GCS server, or a GCS server behind a
 proxy that fails.  At the end the faults stop, each agent drains its spool, and every content that
-was ever written is looked for in the bucket.  Exit status 0: nothing lost, nothing twice.
+was ever written is looked for in the bucket.  Agents come up with the native module or without it,
+at random.  Exit status 0: nothing lost, nothing twice.
 """
 
 from __future__ import annotations
@@ -90,7 +91,8 @@ class Victim:
         self.counts[what] = self.counts.get(what, 0) + 1
 
     def _start_agent(self, *more: str) -> subprocess.Popen[bytes]:
-        argv = arguments(self.spool, self.bucket, *FLAGS, *more)
+        native = self._random.choice(("auto", "off"))  # either goes on where the other one died
+        argv = arguments(self.spool, self.bucket, *FLAGS, "-native", native, *more)
         return subprocess.Popen(
             [sys.executable, "-m", "jostler", *argv],
             stdout=self._log,
