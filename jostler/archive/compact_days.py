@@ -10,6 +10,7 @@ from datetime import date, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from jostler.archive.audit.scope import places_of
 from jostler.archive.compact_plan import Member, member
 from jostler.format.names import INDEX, OWN_FOLDERS, BundleName, Day, Kind, Place
 
@@ -41,22 +42,7 @@ def places_in(
     Raises:
         TransientError: a request to the bucket fails.
     """
-    found = []
-    for version in versions:
-        data_dir = f"autoload/{version}"
-        organizations = [""] if version == "v1" else _below(storage, f"{data_dir}/")
-        for organization in organizations:
-            root = f"{data_dir}/{organization}/" if organization else f"{data_dir}/"
-            for experiment in _below(storage, root):
-                if experiments and experiment not in experiments:
-                    continue
-                try:
-                    found.append(
-                        Place(data_dir=data_dir, organization=organization, experiment=experiment)
-                    )
-                except ValueError:  # a folder of another program
-                    continue
-    return found
+    return places_of(storage, [f"autoload/{version}" for version in versions], experiments)
 
 
 def datatypes_in(storage: Storage, place: Place) -> list[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING
 
+from jostler.archive.audit.problem import NO_DATA, NO_INDEX
 from jostler.format.names import INDEX
 from jostler.schema import compare
 from loader.bucket import open_bucket
@@ -70,11 +71,8 @@ def pairs(days: Iterable[TableDay]) -> tuple[dict[str, Bundle], dict[str, Bundle
 
 def lonely(data: dict[str, Bundle], index: dict[str, Bundle]) -> list[str]:
     """Name bundles without index and indexes without bundle."""
-    missing = [f"{data[pair].url}: has no index bundle" for pair in sorted(data.keys() - index)]
-    return missing + [
-        f"{index[pair].url}: there is no data bundle for this index"
-        for pair in sorted(index.keys() - data)
-    ]
+    missing = [f"{data[pair].url}: {NO_INDEX}" for pair in sorted(data.keys() - index)]
+    return missing + [f"{index[pair].url}: {NO_DATA}" for pair in sorted(index.keys() - data)]
 
 
 class Reconciler:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from jostler.archive.audit.remake import micros
 from jostler.bundle import Archiver, Entry, FileState, Header, OpenBundle
 from jostler.bundle.bundle import index_object
 from jostler.bundle.commit import _data_metadata, _metadata
@@ -21,6 +22,7 @@ from tests.support.spool import DATATYPE, EXPERIMENT, SCHEMA, document
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from jostler.bundle.index_fields import IndexFields
     from jostler.format.compression import Compression
     from jostler.storage import Storage
 
@@ -55,8 +57,13 @@ class KeptArchive:
         node: str = "n1",
         day: date = DAY,
         compression: Compression = SMALL,
+        added: datetime | None = None,
+        fields: IndexFields | None = None,
     ) -> BundleName:
-        """Store a bundle and its index, as an agent does; return the data object's name."""
+        """Store a bundle and its index, as an agent does; return the data object's name.
+
+        All files are read at `added`, if it is given, and `fields` fill their index rows.
+        """
         self.stored += 1
         name = BundleName(
             place=PLACE,
@@ -77,7 +84,9 @@ class KeptArchive:
         for nth, (file, raw) in enumerate(files.items()):
             path = f"{DATATYPE}/{Day(day).path}/{file}"
             state = FileState(1, len(raw), MTIME_NS, MTIME_NS)
-            entry = Entry(path, state, ADDED_US + nth, content_hash(raw))
+            facts = fields.facts(path.partition("/")[2], raw, MTIME_NS) if fields else None
+            when_us = micros(added) if added else ADDED_US + nth
+            entry = Entry(path, state, when_us, content_hash(raw), facts)
             opened.add(entry, opened.row(entry.filename, raw))
         bundle = opened.seal()
         attempt = bundle.attempt

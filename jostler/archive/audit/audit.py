@@ -36,6 +36,7 @@ class BundleFound:
         rows: how many rows it has.
         plain_bytes: of its lines.
         go: whether the Go agent wrote it.
+        is_gone: whether it went away since it was listed: it was merged or deleted.
         keys: of its rows, in order; see `bundle.keys`.
         problems: what is wrong.
     """
@@ -43,6 +44,7 @@ class BundleFound:
     rows: int = 0
     plain_bytes: int = 0
     go: bool = False
+    is_gone: bool = False
     keys: tuple[bytes, ...] = ()
     problems: tuple[Problem, ...] = ()
 
@@ -53,7 +55,7 @@ class DayFound:
 
     Attributes:
         listed: what the bucket lists.
-        rows: the number of rows in its bundles, by bundle.
+        rows: the number of rows of each bundle that is still there, by its name.
         of_go: how many bundles the Go agent wrote.
         plain_bytes: of all lines.
         problems: in the order of objects and lines.
@@ -134,7 +136,7 @@ def found_of(storage: Storage, bundle: Bundle) -> BundleFound:
         told = Problem(bundle.data.name, 0, Kind.UNREADABLE, str(exc))
         return BundleFound(problems=(told,))
     if found is None:
-        return BundleFound()
+        return BundleFound(is_gone=True)
     return BundleFound(
         rows=found.lines,
         plain_bytes=found.plain_bytes,
@@ -179,7 +181,8 @@ def summed(
     """
     day = DayFound(listed=listed)
     for number, one in enumerate(told):
-        day.rows[listed.bundles[number].data.name] = one.rows
+        if not one.is_gone:
+            day.rows[listed.bundles[number].data.name] = one.rows
         day.of_go += one.go
         day.plain_bytes += one.plain_bytes
         day.problems += one.problems

@@ -20,7 +20,7 @@ import orjson
 from isal import isal_zlib
 
 from jostler.archive.audit.explain import Explained, Explainer, nodes_of
-from jostler.archive.audit.problem import Kind, Problem
+from jostler.archive.audit.problem import NO_DATA, Kind, Problem
 from jostler.archive.audit.stream import by_blocks
 from jostler.archive.lines import RowError, row
 from jostler.format.names import REJECTED, BundleName
@@ -282,11 +282,6 @@ def keys(files: Sequence[Stored]) -> Iterator[bytes]:
         yield blake2b("\0".join(parts).encode(), digest_size=_HASH_BYTES).digest()
 
 
-def says_no_index(name: BundleName) -> Problem:
-    """Return the problem of a bundle without index."""
-    return Problem(str(name), 0, Kind.NO_INDEX, "has no index bundle")
-
-
 def says_no_data(index_name: BundleName) -> Problem:
     """Return the problem of an index without bundle."""
-    return Problem(str(index_name), 0, Kind.NO_DATA, "there is no data bundle for this index")
+    return Problem(str(index_name), 0, Kind.NO_DATA, NO_DATA)

@@ -15,7 +15,7 @@ from base64 import b64decode
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jostler.archive.audit.problem import Kind
+from jostler.archive.audit.problem import NO_INDEX, Kind
 from jostler.archive.lines import Row, RowError, lines_of, members, row
 from jostler.format.go import is_bare, loadable_index
 from jostler.format.names import REJECTED, BundleName
@@ -79,7 +79,7 @@ class Explainer:
         self._nodes = self._nodes_of_rows(data, len(rows) if is_whole else 0)
         found.go = any(one.go for one in rows if one)
         if index_name is None or index is None:
-            found.say(name, Kind.NO_INDEX, "has no index bundle")
+            found.say(name, Kind.NO_INDEX, NO_INDEX)
             self._note_all(rows)
             return found
         if not is_whole:  # the stream explains all that its rows lack

@@ -46,6 +46,10 @@ MENDED = frozenset({Kind.NO_INDEX, Kind.DISAGREES, Kind.DAMAGED, Kind.DAY_DIFFER
 """What `-fix` mends; `-fix=orphans` mends NO_DATA as well."""
 
 
+NO_INDEX, NO_DATA = "has no index bundle", "there is no data bundle for this index"
+"""What is said of a half that is alone, by whichever command."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
     """One problem.
