@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 PAD = "x" * 950
 AT_ONCE = 100
-SETTLE_S = 3.0
+SETTLE_S = 10.0
 
 
 class Server(asyncio.Protocol):
