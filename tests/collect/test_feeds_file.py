@@ -55,9 +55,9 @@ def problems(tmp_path: Path, text: str) -> list[str]:
 
 def test_all_keys_are_read(tmp_path: Path) -> None:
     """With headers from a file beside it, from the environment, and as they stand."""
-    (tmp_path / "key").write_text("k-1\n")
+    (tmp_path / "key").write_text("s3cret-key\n")
 
-    bus, trains = read(tmp_path, GOOD, {"TOKEN": "t-1"})
+    bus, trains = read(tmp_path, GOOD, {"TOKEN": "s3cret-token"})
 
     assert bus == Feed(
         id="bus",
@@ -65,8 +65,8 @@ def test_all_keys_are_read(tmp_path: Path) -> None:
         every_s=0.25,
         timeout_s=3.0,
         headers=(
-            Header(name="Authorization", value="Bearer t-1", source="env TOKEN"),
-            Header(name="X-Key", value="k-1", source=f"file {tmp_path}/key"),
+            Header(name="Authorization", value="Bearer s3cret-token", source="env TOKEN"),
+            Header(name="X-Key", value="s3cret-key", source=f"file {tmp_path}/key"),
             Header(name="Accept", value="application/json"),
         ),
         shape=Shape.WRAPPED,
@@ -80,12 +80,16 @@ def test_all_keys_are_read(tmp_path: Path) -> None:
 
 def test_no_secret_is_shown(tmp_path: Path) -> None:
     """Not by `shown`, and not by the `repr` that a trace would have."""
-    (tmp_path / "key").write_text("k-1")
+    (tmp_path / "key").write_text("s3cret-key")
 
-    feeds = read(tmp_path, GOOD, {"TOKEN": "t-1"})
+    feeds = read(tmp_path, GOOD, {"TOKEN": "s3cret-token"})
 
     shown = f"{[feed.shown() for feed in feeds]} {feeds!r}"
-    assert [s for s in ("t-1", "k-1", "pw", "user", "abc", "application/json") if s in shown] == []
+    assert [
+        s
+        for s in ("s3cret-token", "s3cret-key", "pw", "user", "abc", "application/json")
+        if s in shown
+    ] == []
     assert "https://***@api.example/feed?key=***&line=***" in shown
     assert "*** (env TOKEN)" in shown
 
