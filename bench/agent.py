@@ -2,7 +2,7 @@
 
 usage: python -m bench.agent [--quick] [--kinds 1KiB,104B,20KiB,200KiB,burst] [--runs N]
                              [--buckets directory,http] [--go PATH] [--also=FLAGS] [--json FILE]
-                             [--curve] [--idle SECONDS]
+                             [--before PYTHON] [--curve] [--idle SECONDS]
 
 A row for each kind of file (bench/files.py) and program (bench/programs.py, bench/simple.py).
 Programs run in turn, `--runs` times; each figure is the median.  The bucket is a directory in
@@ -24,6 +24,8 @@ memory (tmpfs) and, over HTTP, a fake-gcs-server here, which takes a part of the
   spread   (--curve) the same against the number of days and of datatypes
 
   --also=FLAGS  this project's agent once more, with other flags: `--also="-compression small"`
+  --before PYTHON  the agent that another interpreter imports, such as that of a checkout of an
+                older version with an environment of its own
 
 `--go PATH` is the binary of the Go agent's `cmd/jostler`; docs/performance.md says what it must
 understand.  `--dir` elsewhere than in memory measures that file system too: ext4 keeps inodes that
@@ -137,6 +139,8 @@ def ways(
             yield name, partial(_ours, bench, flags)
     for also in args.also:
         yield also, partial(_ours, bench, tuple(also.split()))
+    if args.before:
+        yield "before", partial(programs.ours, bench, python=args.before)
     if args.go:
         yield "go", partial(programs.go, bench)
     if bucket == "directory":
@@ -197,6 +201,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--also", action="append", default=[], metavar="FLAGS", help="ours with these flags, too"
     )
+    parser.add_argument("--before", default="", metavar="PYTHON", help="of an older installation")
     parser.add_argument("--json", default="", metavar="FILE", help="write the figures there too")
     parser.add_argument(
         "--curve", action="store_true", help="also against numbers of files, days, datatypes"

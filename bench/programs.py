@@ -97,9 +97,9 @@ class Bench:
 
     # The agents
 
-    def ours(self, *flags: str) -> Measured:
-        """Start this project's agent."""
-        argv = [sys.executable, "-m", "jostler", "-gcs-bucket", self.url, *self._flags(), *flags]
+    def ours(self, *flags: str, python: str = sys.executable) -> Measured:
+        """Start this project's agent, as the given interpreter imports it."""
+        argv = [python, "-m", "jostler", "-gcs-bucket", self.url, *self._flags(), *flags]
         return Measured([*argv, "-log-format", "json"], self.root)
 
     def go(self, *flags: str) -> Measured:
@@ -185,6 +185,7 @@ def ours(
     *flags: str,
     days: int = 1,
     datatypes: int = 1,
+    python: str = sys.executable,
 ) -> Run:
     """Archive a backlog with this project's agent, `-once`."""
     first = bench.spool(datatypes)
@@ -192,7 +193,7 @@ def ours(
         write(first.with_name(f"foo{number + 1}"), made, share, rename=False, days=days)
         for number, share in enumerate(shares(count, datatypes))
     )
-    agent = bench.ours("-once", "-missed-age", "0s", *flags)
+    agent = bench.ours("-once", "-missed-age", "0s", *flags, python=python)
     cpu_s = agent.end()
     wall_s = time.perf_counter() - agent.started_s
     check(kind, count, bench.rows())
