@@ -14,7 +14,6 @@ import io
 import json
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +21,13 @@ from google.api_core.exceptions import Conflict, NotFound
 from google.cloud import bigquery
 from google.cloud.bigquery.retry import DEFAULT_JOB_RETRY, DEFAULT_RETRY
 
+from jostler.archive.audit.ledger import AUDITS_COLUMNS, State, ledger_row
 from jostler.archive.audit.problem import Kind, Problem
 from jostler.archive.bigquery_tables import TIMEOUT_S, open_client, translated
 from jostler.build import version
 from jostler.errors import QueryError
 from jostler.format.bigquery_names import Naming, TableName, table_name
 from jostler.format.names import INDEX
-from jostler.words import rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -44,26 +43,6 @@ MARKED = "AuditDiffers"
 """The ErrorClass of a ledger row by which an audit makes a day due."""
 DELETED = "deleted"
 SHOWN = 5
-COLUMNS = (
-    ("Time", "TIMESTAMP", "When the row was written."),
-    ("Command", "STRING", "audit or delete."),
-    ("RunID", "STRING", "The run; begins with when it began."),
-    ("Who", "STRING", "User and host that ran the command."),
-    ("Version", "STRING", "Of jostler."),
-    ("Bucket", "STRING", "URL of the bucket."),
-    ("Experiment", "STRING", "The experiment."),
-    ("Datatype", "STRING", "The datatype."),
-    ("date", "DATE", "Day of the data; null when it is about a datatype as a whole."),
-    ("Kind", "STRING", "Kind of the problem; empty for a deletion."),
-    ("Object", "STRING", "Object or folder that it is about."),
-    ("Line", "INTEGER", "Line of the object; null when it is about all of it."),
-    ("Detail", "STRING", "What is wrong."),
-    ("Status", "STRING", "found or mended; of a deletion begun or done."),
-    ("Done", "STRING", "What was done, or why it was not."),
-    ("Objects", "INTEGER", "Objects of a deletion."),
-    ("Rows", "INTEGER", "Their rows."),
-    ("Bytes", "INTEGER", "Their size."),
-)
 _STATE_SQL = """\
 SELECT Status, Attempt, TableMade, Buckets, Objects, RowsRead, RowsLoaded, RowsRejected,
   RowsRepeated, ErrorClass
@@ -74,22 +53,6 @@ SELECT archiver.ArchiveURL AS url, COUNT(*) AS n FROM `{table}` WHERE `date` = @
 _DAYS_SQL = """\
 SELECT `date` AS day, COUNT(*) AS n FROM `{table}`
 WHERE `date` >= @first AND `date` <= @last GROUP BY 1 ORDER BY 1"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """The newest ledger row of a day."""
-
-    status: str
-    attempt: int
-    made_ms: int
-    buckets: frozenset[str]
-    objects: str | None
-    read: int
-    loaded: int
-    rejected: int
-    repeated: int
-    error: str
 
 
 def open_tables(
@@ -238,18 +201,7 @@ class AuditTables:
         """
         sql = _STATE_SQL.format(loads=self._meta(LOADS))
         for row in self._rows(sql, table=str(table), day=day):
-            return State(
-                status=str(row["Status"]),
-                attempt=int(row["Attempt"] or 0),
-                made_ms=int(row["TableMade"] or 0),
-                buckets=frozenset(str(row["Buckets"] or "").split()),
-                objects=row["Objects"],
-                read=int(row["RowsRead"] or 0),
-                loaded=int(row["RowsLoaded"] or 0),
-                rejected=int(row["RowsRejected"] or 0),
-                repeated=int(row["RowsRepeated"] or 0),
-                error=str(row["ErrorClass"] or ""),
-            )
+            return State.of(row)
         return None
 
     # Deletion
@@ -308,7 +260,7 @@ class AuditTables:
             dataset = bigquery.Dataset(f"{name.project}.{name.dataset}")
             dataset.location = self._location
             self._client.create_dataset(dataset, exists_ok=True, **self._how)
-            schema = [bigquery.SchemaField(n, t, description=d) for n, t, d in COLUMNS]
+            schema = [bigquery.SchemaField(n, t, description=d) for n, t, d in AUDITS_COLUMNS]
             made = bigquery.Table(str(name), schema=schema)
             made.description = "What jostler audit found and mended, and who deleted what."
             made.time_partitioning = bigquery.TimePartitioning(field="Time")
@@ -317,31 +269,15 @@ class AuditTables:
     def _ledger(
         self, table: TableName, day: date, state: State, *, status: str, error: str, detail: str
     ) -> None:
-        now = rfc3339(datetime.now(UTC))
-        numbers = ("Bundles", "Rewritten", "Corrupt", "PackedBytes", "PlainBytes", "RowsRead")
-        rows = ("RowsLoaded", "RowsRejected", "RowsRepeated", "RowsWithheld", "RowsRenewed")
-        row = {
-            **dict.fromkeys((*numbers, *rows), 0),
-            "table": str(table),
-            "date": day.isoformat(),
-            "Status": status,
-            "Attempt": state.attempt,
-            "Started": now,
-            "Finished": now,
-            "Seconds": 0.0,
-            "Reason": "audit" if error else "delete",
-            "Fingerprint": "",
-            "Buckets": " ".join(sorted(state.buckets)) if error else "",
-            "Objects": "",
-            "TableMade": state.made_ms,
-            "JobID": "",
-            "ErrorClass": error,
-            "ErrorText": detail,
-            "Errors": "",
-            "RunID": self.run,
-            "Host": self._who,
-            "Version": version(),
-        }
+        row = ledger_row(
+            str(table),
+            day,
+            state,
+            status=status,
+            error=error,
+            detail=detail,
+            when=datetime.now(UTC),
+        ) | {"RunID": self.run, "Host": self._who, "Version": version()}
         self._append(self._meta(LOADS), [row])
 
     def _append(self, name: TableName, rows: Sequence[Json]) -> None:
