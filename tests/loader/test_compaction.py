@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jostler.archive.bigquery_catalogue import BigQueryCatalogue
+from jostler.archive.bucket_catalogue import BucketCatalogue
+from jostler.archive.catalogue import File, Query
 from jostler.archive.compact_days import FIRST, LAST, days
 from jostler.archive.compact_plan import groups
 from jostler.archive.verify import verify
 from jostler.cli import audit
+from jostler.format.bigquery_names import Naming
 from jostler.format.names import BundleName
 from loader import compacting, planner
 from loader.__main__ import main
@@ -50,6 +54,12 @@ def answers(world: World) -> list[list[dict[str, Any]]]:
         f" FROM `raw_exp.index1` WHERE date = '{DAY}' ORDER BY 1, 2, 3"
     )
     return [world.sql(table), world.sql(index)]
+
+
+def files_of(catalogue: BucketCatalogue | BigQueryCatalogue) -> list[File]:
+    """Return what a catalogue knows of a datatype, and close it."""
+    with contextlib.closing(catalogue):
+        return list(catalogue.files(Query(datatypes=(DATATYPE,))))
 
 
 @pytest.fixture
@@ -91,6 +101,21 @@ def test_a_compacted_day_is_loaded_once_more_with_the_same_rows(
     assert compact(world).out.startswith("0 merges")
     assert verify(stored.storage, "").problems == []
     assert audit.main(["-bucket", world.url, "-experiment", "exp"]) == 0
+    found = [
+        sorted((f.node, f.filename, f.hash, f.line, f.offset, f.origin.url) for f in files_of(one))
+        for one in (
+            BucketCatalogue(stored.storage, [PLACE]),
+            BigQueryCatalogue(
+                project=world.project,
+                places=[PLACE],
+                location="US",
+                naming=Naming.MLAB,
+                patience_s=20,
+            ),
+        )
+    ]
+    assert found[0] == found[1]
+    assert len(found[0]) == 9
     (told,) = world.sql("SELECT * FROM jostler.compactions")
     assert (told["Bundles"], told["Rows"], told["RowsRepeated"]) == (5, 9, 1)
     assert told["ArchiveURL"] == f"{world.url}/{name}"
