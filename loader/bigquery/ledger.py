@@ -189,8 +189,8 @@ class Ledger:
         name = self.name(table)
         found = self._warehouse.get_table(name)
         if found is None:
-            description = "Ledger and rejects of the jostler loader."
-            self._warehouse.make_dataset(name.project, name.dataset, description)
+            of_dataset = "Ledger and rejects of the jostler loader."
+            self._warehouse.make_dataset(name.project, name.dataset, of_dataset)
             partitioning = {"type": "DAY", "field": "date"}
             properties: Json = {"schema": api_schema(fields), "description": description}
             found = self._warehouse.create_table(
