@@ -29,6 +29,8 @@ _FLUSHED = b"\x00\x00\xff\xff"
 _BEHIND_BYTES = 12
 """Bits that may stand between the last compressed byte of a block and its flush, and the flush."""
 PIECE_BYTES = 512
+RATIO_MOST = 50
+"""Rows seldom shrink to less than a fiftieth."""
 
 
 def by_blocks(data: bytes, places: Sequence[tuple[int, int]]) -> list[bytes] | None:
@@ -195,15 +197,33 @@ def readable(data: bytes) -> Readable:
             plain.clear()
             block = 0
             inflate = zlib.decompressobj(-zlib.MAX_WBITS)
-        elif flush >= 0 and plain.endswith(b"\n"):
+        elif flush >= 0 and plain.endswith(b"\n") and _is_at_boundary(inflate):
             block = len(plain)
     parts.append(bytes(plain))
     trailer = inflate.unused_data
-    is_sure = has_error or len(trailer) < 8  # noqa: PLR2004 - check sum and length; else it is cut
-    if not is_sure:
-        is_sure = trailer[:4] == struct.pack("<L", zlib.crc32(plain))
+    if has_error:
+        is_sure = True
+    elif _ended(inflate):
+        is_sure = len(trailer) < 8 or trailer[:4] == struct.pack("<L", zlib.crc32(plain))  # noqa: PLR2004 - check sum and length
+    else:  # cut off; or wrong bytes made the end be read as rows
+        is_sure = not _has_trailer(data)
     return Readable([one for one in parts if one], doubtful, is_sure)
 
 
 def _ended(inflate: zlib._Decompress) -> bool:
     return inflate.eof
+
+
+def _is_at_boundary(inflate: zlib._Decompress) -> bool:
+    """Say whether all bytes so far are whole blocks of deflate: then an end may follow at once."""
+    after = inflate.copy()
+    try:
+        return not after.decompress(_END) and after.eof and not after.unused_data
+    except zlib.error:
+        return False
+
+
+def _has_trailer(data: bytes) -> bool:
+    """Say whether the last bytes can be the length of the rows: then nothing was cut off."""
+    size = int.from_bytes(data[-4:], "little")
+    return len(data) // 2 <= size <= RATIO_MOST * len(data)
