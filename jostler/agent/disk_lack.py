@@ -81,6 +81,8 @@ class Lack:
         if space.free_bytes >= below:
             return Lack(flushed_s=self.flushed_s)
         best_bytes, best_s = self.best_bytes, self.best_s
+        # More than a little, or else single bytes that come free would put off the giving up for
+        # ever.
         if not self.lacks or space.free_bytes > best_bytes + space.little_bytes:
             best_bytes, best_s = space.free_bytes, now_s
         # Files that can be sent are sent: to give them up would lose them for nothing.

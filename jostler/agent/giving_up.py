@@ -155,6 +155,8 @@ class GivingUp:
         except OSError:
             return False  # it is gone, or cannot be read: the intake says so
         age_ns = at_us * 1000 - max(state.mtime_ns, state.ctime_ns)
+        # A time in the future says nothing of the age: such a file may go, or a wrong clock would
+        # keep it for ever.
         if writer or 0 <= age_ns < self._young_ns:
             return False
         datatype, filename = _split(path)
@@ -198,6 +200,8 @@ class GivingUp:
             self._delivery.start(one)
             return 0
         unlinked = sum([self._unlink(entry, directories) for entry in record.attempts[-1].entries])
+        # The files are gone, so the disk has blocks for a new reserve; the record keeps the old
+        # one's.
         self._journal.renew_reserve(record)
         files = len(record.attempts[-1].entries)
         if unlinked == files:

@@ -102,6 +102,9 @@ class Intake:
         """
         path = full_path[self._prefix :]
         if owner := self._in_flight.owner(path):
+            # The bundle has what was read before this close.  The clean-up finds out whether the
+            # file changed since; a close is remembered, so that the new content need not wait for
+            # its age.
             return Closed(path, owner) if how is How.EVENT else NOTHING
         try:
             scanned = how is How.SCAN
@@ -110,6 +113,8 @@ class Intake:
             return Gone(path, how is How.EVENT)
         except OSError as exc:
             return self._unreadable(path, exc)
+        # The same state as when it was finished with: it stays on disk on purpose and is not judged
+        # again.
         if self._left.finished and self._left.finished.get(path) == read.state:
             return NOTHING
         if how is How.SCAN and (verdict := self._too_young(path, read)):
@@ -250,6 +255,8 @@ class Intake:
             return NOTHING
         if self._left.unreadable.get(path) == state or self._left.finished.get(path) == state:
             return NOTHING
+        # A first failure may be an error of a network file system, or permissions that are set a
+        # moment later.
         tries = self._left.failed_reads.get(path, 0) + 1
         if tries < self._rules.read_tries:
             return ReadAgain(path, state, tries)

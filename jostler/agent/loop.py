@@ -123,6 +123,7 @@ class Loop:
 
     def step(self) -> bool:
         """Do one round: outcomes, new files, due work; return whether there was anything to do."""
+        # Outcomes first: they free memory and disk, and say whether reading makes sense at all.
         busy = self.deliver()
         fails = self.fails
         busy |= self._low_disk.keep(time.monotonic(), fails=fails, held_up=fails or self.lags)
@@ -142,6 +143,7 @@ class Loop:
         waits_s = (tick_s, tick_s if aged_s is None else aged_s, self._delivery.next_s())
         wait_s = max(0.001, min(waits_s))
         if self.todo or self.fails or self.lags or self.refuses:
+            # Nothing can be taken now: `wait` would return at once, again and again.
             self._arrivals.pause(wait_s)
         else:
             self._arrivals.wait(wait_s)
@@ -178,6 +180,7 @@ class Loop:
             arrival = self.todo[0]
             taken = _guarded(self._taking.take, arrival, self._taking.set_aside)
             if taken is Taken.NO_ROOM:
+                # The file stays at the head of the line and is looked at again in the next round.
                 self.no_room = True
                 break
             if taken is Taken.ADDED and arrival.how is How.SCAN:
@@ -232,6 +235,8 @@ class Loop:
     def _look_again(self, released: Released) -> None:
         closed = set(released.closed)
         self._arrive(released.closed, How.EVENT)
+        # Whoever changed these files may still have them open, so they are taken like those of a
+        # scan.
         self._arrive((path for path in released.changed if path not in closed), How.SCAN)
 
     def _arrive(self, paths: Iterable[str], how: How) -> None:

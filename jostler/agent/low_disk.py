@@ -61,6 +61,8 @@ def space_of(directory: Path, min_free: MinFree) -> Space:
     disk = os.statvfs(directory)
     size_bytes = disk.f_blocks * disk.f_frsize
     return Space(
+        # f_bavail, not f_bfree: ext4 keeps a share of the disk for root, and services do not run as
+        # root.
         free_bytes=disk.f_bavail * disk.f_frsize,
         size_bytes=size_bytes,
         limit_bytes=min_free.of(size_bytes),
@@ -162,6 +164,8 @@ class LowDisk:
         self.watch(now_s, held_up=held_up)
         if not fails:
             self._giving_up.send()
+            # Sealing small bundles frees hardly anything and makes many small objects: `flush_due`
+            # weighs that.
             open_bytes = sum(bundle.size_bytes for bundle in self._open_bundles.open_bundles)
             if self._lack.flush_due(self._space, open_bytes, now_s):
                 self._open_bundles.seal_all(SealReason.DISK_LACK)

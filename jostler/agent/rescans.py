@@ -50,6 +50,8 @@ class Rescans:
             self._settling_s = now_s + max(SETTLING_MIN_S, self._config.settle_age_s)
         if self._settling_s is not None and now_s >= self._settling_s:
             self._settling_s = None
+            # Reset when the scan is requested, not when it ends: the scan counts anew the files
+            # that it leaves.
             left.waiting = 0
             self._arrivals.scan(ScanReason.SETTLING)
 

@@ -245,6 +245,7 @@ def keep(storage: Storage, place: Place, datatype: str, table: Fields) -> str:
     digest = upload_id(data)
     name = place.kept_schema(datatype, digest)
     try:
+        # The object is asked for first: an agent may be allowed to read and not to create it again.
         if storage.upload_id(name) != digest:
             storage.put_new(name, data, {})
     except (AuthError, ConflictError, RefusedError) as exc:
@@ -285,6 +286,8 @@ def _act(storage: Storage, pair: SchemaPair, *, upload: bool) -> Fields:
             return pair.stored
         case Relation.ADDITIONS if upload:
             fields = merged(pair.stored, ours)
+            # If another node replaced the object since it was read, the precondition fails with
+            # ConflictError.
             storage.replace(pair.name, to_json(fields), pair.version)
             log.info(
                 "schema.extended", object=pair.name, added=[*comparison.added, *comparison.relaxed]

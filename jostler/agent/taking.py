@@ -218,6 +218,7 @@ class Taking:
             if put is not Taken.ADDED:
                 return put
             self._tally.rejected[why] += 1
+        # An unreadable file may be good: what cannot be read is not deleted.
         elif self._bad_files is BadFiles.DELETE and rejection.reason != "unreadable":
             self._unlink(path, lambda directories: unlink_in_state(directories, path, state))
             self._tally.deleted[why] += 1
@@ -261,10 +262,14 @@ class Taking:
                 read = read_file(self._spool, path, rejected_most(state.size))
             except OSError:
                 return Taken.SKIPPED
+            # It changed since it was judged: the reason may not hold for the bytes that are there
+            # now.
             if read.state != state:
                 self._left.wait(path, state, late=True)
                 return Taken.WAITS
             content, added_us = read.content, read.at_us
+            # Without a hash the clean-up keeps the file: its row has only the first part of the
+            # content.
             digest = content_hash(content) if state.size <= REJECT_WHOLE_BYTES else b""
         raw = rejection.raw(
             filename=display(path.partition("/")[2]),

@@ -83,6 +83,8 @@ class Cleanup:
             for row in islice(self._rows, most):
                 looked += 1
                 path = self._path = row[0]
+                # After a crash two records may list one path, and a new file may have the path of
+                # one that was given up: then only the other bundle says what becomes of it.
                 if is_mine(path):
                     self._look_at(row, directories)
         return looked < most
@@ -101,6 +103,8 @@ class Cleanup:
             self.cleaned.kept[path] = FileState(inode, size, mtime_ns, ctime_ns)
             return
         try:
+            # First the cheap test, one lstat(2): it is enough for nearly all files.  Only a file
+            # whose state changed, or changed within a tick of the clock, is read and hashed.
             if unlink_unchanged(directories, row) or _unlink_stored(directories, row):
                 self.cleaned.unlinked.append(path)
             else:
@@ -115,6 +119,8 @@ class Cleanup:
         """Unlink a file that was given up, if that was not done when its record was written."""
         try:
             unlinked = unlink_in_state(directories, path, state)
+            # The file that was given up is gone in either case; another state means a new file,
+            # which is read.
             (self.cleaned.unlinked if unlinked else self.cleaned.changed).append(path)
         except (FileNotFoundError, NotADirectoryError, NotAFileError):
             self.cleaned.unlinked.append(path)

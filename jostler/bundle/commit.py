@@ -102,6 +102,10 @@ class Commit:
                 name, job.data, _data_metadata(attempt, job.header), digest=attempt.upload_id
             )
         except ConflictError:
+            # HTTP 412 does not say whose object it is: another agent's, or this bundle's own, whose
+            # reply was lost or which an earlier process stored
+            # (cloud.google.com/storage/docs/request-preconditions). So the next step asks for its
+            # upload id.
             return job.taken()
         upload_s = time.monotonic() - begun_s
         return job.uploaded(attempt, object_bytes=len(job.data), upload_s=upload_s)
@@ -109,6 +113,9 @@ class Commit:
     def _look_first(self, job: UploadJob) -> UploadJob:
         """After a crash, look for the data object; if it is not there, make its bytes again."""
         name = str(job.header.name)
+        # The bucket is asked before the files are read: if the object was stored before the crash,
+        # its bytes count, and files that changed since are given back.  Sending other bytes would
+        # lose a row.
         found = self._storage(job).upload_id(name)
         if found is not None:
             return self._found(job, found)
@@ -116,6 +123,8 @@ class Commit:
         if not bundle.attempt.entries:
             log.warning("replay.abandoned", object=name, reason="every file changed or is gone")
             return job.lost()
+        # An upload that the earlier process sent may be performed only after this look.  Then this
+        # one gets a 412, and the upload id says which bytes are stored.
         return job.made_again(bundle)
 
     def _ask(self, job: UploadJob) -> UploadJob:
@@ -139,6 +148,9 @@ class Commit:
         assert job.winner
         index = index_object(job.header, job.winner)
         metadata = _metadata(job.winner, job.header)
+        # The index is made from the winner, not from the newest attempt: after a crash the object
+        # may hold the rows of an earlier attempt, and the index's offsets must be those of its
+        # bytes.
         metadata["data-upload-id"] = job.winner.upload_id
         name = str(job.header.index_name)
         try:
@@ -156,6 +168,8 @@ class Commit:
     def _mark(self, job: UploadJob) -> UploadJob:
         assert job.winner
         record = job.record
+        # The clean-up unlinks whatever a `.stored` record lists.  So the other attempts, whose rows
+        # are not in the bucket, leave the record before it gets that suffix.
         if len(record.attempts) > 1:
             record = record.settled(job.winner)
             self._journal.write(record)
@@ -169,7 +183,11 @@ class Commit:
         created = max(datetime.now(UTC), job.header.name.created + timedelta(seconds=1))
         name = replace(job.header.name, created=created)
         header = replace(job.header, name=name)
+        # A later time than the taken name's, even if the clock was set back: the new name must
+        # differ.
         listed = Record.of(rebuild(replace(job.record, header=header), self._spool))
+        # The new record is durable before the old one goes.  A crash between the two leaves both,
+        # and the rows may be stored twice, under two names; in the other order they could be lost.
         self._journal.write(listed, surely=True)
         self._journal.remove(job.record)
         return job.given_back(listed)
@@ -186,6 +204,8 @@ class Commit:
 
 def _cause(job: UploadJob, error: Exception) -> str:
     """Return what a failure is due to: only bundles that need the same wait for it."""
+    # It may hit every bundle of the bucket, so all of them wait together, and `Retries` finds out
+    # if it hits one alone.  A conflict always concerns one bundle only.
     if isinstance(error, TransientError):
         return job.header.bucket
     return JOURNAL if isinstance(error, OSError) else str(job.header.name)
@@ -228,11 +248,14 @@ def _raw_again(
 ) -> bytes | None:
     """Read a row's `raw` from its file again; None when the file has changed or is gone."""
     content = b""
+    # A file that was given up is gone, and its row has no content: the record alone makes the row.
     if rejection and rejection.given_up:
         return _rejected_again(entry, rejection, node, content)
     try:
         content = read_file(spool, entry.path, rejected_most(entry.state.size)).content
     except OSError:
+        # Without a hash the row of a rejected file never had the whole content: it can be stored
+        # without the file, and nothing else will report that the file was there.
         if entry.hash:
             return None
     if entry.hash and not (len(content) == entry.state.size and has_hash(content, entry.hash)):

@@ -95,6 +95,8 @@ class Confined:
     def _root(self) -> str:
         now_s = time.monotonic()
         if now_s - self._looked_s >= self._valid_s:
+            # Threads may do this at the same time: both then store the same answer, and reads of
+            # one attribute are atomic.
             self._real = os.path.realpath(self.root)
             self._looked_s = now_s
         return self._real
@@ -209,6 +211,7 @@ def open_by_kernel(root: str, path: str, flags: int) -> int:
     """
     full = f"{root}/{path}".encode("utf-8", "surrogateescape")
     while True:
+        # glibc has no function for openat2(2); syscall(2) returns -1 and sets errno.
         descriptor: int = _syscall(_OPENAT2, _AT_FDCWD, full, _how(flags), _HOW_BYTES)
         if descriptor >= 0:
             return descriptor

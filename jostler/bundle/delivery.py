@@ -132,6 +132,8 @@ class Delivery:
         one = self._in_flight.replay(record, self._monotonic_s())
         assert one.job
         if one.state is State.STORED:
+            # The earlier process may have died before it unlinked anything, or in the middle: the
+            # whole clean-up is done again, and files that are gone by then count as vanished.
             self._events.append(Stored(bundle=one, job=one.job, released=Released()))
             self._clean_up_later(one)
         else:
@@ -175,6 +177,8 @@ class Delivery:
         self._forget_failures(one)
         if job.stage is Stage.GIVEN_BACK:
             released = self._in_flight.given_back(one)
+            # The record is in the journal already (`Commit._forget`), so it is taken up like one of
+            # an earlier process; without this it would wait for the next start.
             if job.instead:
                 self.replay(job.instead)
             return GivenBack(bundle=one, released=released)
@@ -186,6 +190,8 @@ class Delivery:
     def _halted(self, halt: Halt) -> None:
         """A step failed: wait for what causes it."""
         job, one = halt.job, self._bundle(halt.job)
+        # The state is that before this call and the job that after it: the record was written in
+        # between, so the journal works, whatever failed next.
         if one.state is State.SEALED and job.journalled:
             self._retries.works(JOURNAL)
         wait_s = self._retries.failed(
@@ -233,6 +239,8 @@ class Delivery:
             crash.error, COMMIT, hint="report it", tries=one.tries, next_try_s=LATER_S
         )
         self._stats.failed(one.header.name.datatype, one.name, failure)
+        # The job as it was handed in, although some of its steps may have been done: each step can
+        # be repeated.
         self._do_later(LATER_S, lambda: self._uploads.put(crash.job))
 
     def _bundle(self, job: UploadJob) -> InFlight:
@@ -277,6 +285,7 @@ class Delivery:
     def _cleaned_up(self, one: InFlight, cleaned: Cleaned) -> CleanedUp:
         job = one.job
         assert job
+        # Undeletable files bring a bundle here again and again; it was stored only once.
         first, one.counted = not one.counted, True
         released = self._in_flight.cleaned(one, cleaned)
         # Before the record goes: if the process dies in between, the next one still finds the
@@ -308,6 +317,9 @@ class Delivery:
             vanished: hashes of those that were gone by themselves, which outlive the record.
         """
         try:
+            # The hashes are written first: if the process dies before the record is removed, the
+            # record is cleaned up once more and adds them again.  The other way round they would be
+            # lost, and a directory that is moved back would be archived twice.
             self._journal.add_vanished(vanished or {})
             self._journal.remove(record)
         except OSError as exc:
@@ -336,6 +348,7 @@ class Delivery:
                 log.error("journal.failed", what="read", error=str(exc), next_try_s=LATER_S)
                 self._do_later(LATER_S, again)
                 return
+            # The record lists all files of the bundle; `owned_by` passes only those that failed.
             one.taken_up(found, self._monotonic_s())
             self._clean_up_later(one)
 

@@ -194,6 +194,7 @@ class InFlight:
         assert job.stage is Stage.STORED
         assert job.winner
         self.job, self.state = job, State.STORED
+        # The data was dropped when the upload ended; the entries stay until the files are unlinked.
         self._held_bytes = job.winner.entries.held_bytes
 
     def given_back(self) -> None:
@@ -219,6 +220,8 @@ class InFlight:
         self.job = UploadJob.replay(record, now_s)
 
     def _set_aside(self, paths: Iterable[str]) -> None:
+        # Eight bytes a path, for there may be a million that cannot be unlinked.  If two paths have
+        # the same hash, a new file waits until the old one is unlinked; none is lost.
         self._aside = array("q", sorted(map(hash, paths)))
         self._held_bytes = len(self._aside) * ASIDE_BYTES
 

@@ -190,6 +190,8 @@ class InFlightBundles:
         """Begin with a bundle that was sealed apart from the open ones."""
         self._bundles[one.name] = one
         for path in one.entries.paths:
+            # It lists files that are not its alone: one of these paths may be another bundle's by
+            # now.
             self._owners.setdefault(path, one)
         self._recount(one)
 

@@ -35,6 +35,7 @@ log = Log("jostler.journal")
 SEALED = ".sealed"
 STORED = ".stored"
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+# O_NONBLOCK: open(2) of a pipe would wait for a writer; `state_dir.flaw` then refuses it.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -82,6 +83,7 @@ class Journal:
             lock.close()
             return None
         for leftover in self._dir.glob("*.tmp"):
+            # The write of this record had not returned, so nothing was sent for it.
             leftover.unlink()
         self._reserve.take()
         return lock
@@ -120,6 +122,8 @@ class Journal:
         if self.without == record.basename:
             return stored
         try:
+            # The state is in the name because rename(2) is atomic and needs no space for a new
+            # record.
             self._path(record).rename(self._path(stored))
         except FileNotFoundError:
             # An earlier call renamed the record and then could not sync the directory; or
@@ -138,6 +142,7 @@ class Journal:
         """
         with self._busy:
             for state in (record, replace(record, stored=not record.stored)):
+                # A rename that could not be synced may have left the record under either name.
                 if not self._reserve.take_over(self._path(state)):
                     self._path(state).unlink(missing_ok=True)
             self._forget(record)
@@ -213,6 +218,8 @@ class Journal:
 
     def _locked(self, path: Path) -> IO[bytes] | None:
         """Take the lock that is a file; None when another agent has it."""
+        # The file is never unlinked: else two agents could each lock a file of this name.  The
+        # kernel releases the lock when the process ends, however it ends (flock(2)).
         lock = path.open("wb")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -246,6 +253,9 @@ class Journal:
             if lock is None:
                 raise BlockingIOError(errno.EAGAIN, "another agent uses it", str(self._dir))
             with lock:
+                # A duplicate refers to the same lock, which lasts until all of them are closed
+                # (flock(2)). The old lock excludes nobody any more: its file went with the
+                # directory.
                 os.dup(lock.fileno())  # holds the lock until the process ends
             self._reserve.take()
             log.warning("state.made_again", dir=str(self._dir))
@@ -256,6 +266,9 @@ class Journal:
             with tmp.open("wb") as file:
                 file.writelines(written.lines(record))
                 file.flush()
+                # Bytes before the name: after a power failure a file that was renamed without
+                # fsync(2) may be empty, and the record of a bundle that is in the bucket would be
+                # lost.
                 os.fsync(file.fileno())
             tmp.rename(self._path(record))
         except OSError:
@@ -281,6 +294,7 @@ class Journal:
             self._forget(record)
             state_dir.sync(self._dir)
             return
+        # Only one bundle at a time: a crash can then store no more than that one twice.
         if surely or {self._lent, self.without} - {"", record.basename}:
             raise error
         self.without = record.basename

@@ -55,6 +55,8 @@ class Reserve:
                 empty = not os.fstat(fd).st_size
             finally:
                 os.close(fd)
+            # A reserve of no bytes would make `take_over` refuse the blocks of a record that is
+            # done with.
             if empty:
                 self._path.unlink()
 
@@ -83,6 +85,7 @@ class Reserve:
             written = 0
             while written < len(content):
                 written += os.pwrite(fd, content[written:], written)
+            # posix_fallocate(3): writes to the allocated range do not fail for lack of disk space.
             os.fsync(fd)
         finally:
             os.close(fd)

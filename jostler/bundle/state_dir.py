@@ -63,6 +63,7 @@ def make(directory: Path) -> None:
         directory.mkdir(mode=0o755, parents=True, exist_ok=True)
     found = directory.lstat()
     if stat.S_ISLNK(found.st_mode):
+        # A link of another user could be pointed to another directory after this check.
         if found.st_uid not in {0, os.geteuid()}:
             raise UnsafeError(f"{directory} is a symbolic link of uid {found.st_uid}")
         found = directory.stat()

@@ -53,6 +53,8 @@ class Uploads:
         self._outcomes: queue.SimpleQueue[UploadJob | Halt | Crash] = queue.SimpleQueue()
         self._pending = 0
         self._threads = [
+            # Daemons: a request that hangs at the end must not keep the process; the journal has
+            # the bundle.
             threading.Thread(target=self._run, name=f"upload-{n}", daemon=True)
             for n in range(threads)
         ]
@@ -101,6 +103,8 @@ class Uploads:
         except Exception as exc:  # a thread that dies would be a silent loss
             log.exception("upload.crashed", bundle=str(job.header.name))
             outcome = Crash(job, exc)
+        # The outcome first, then the wake: the other way round, the owner could look too early and
+        # sleep.
         self._outcomes.put(outcome)
         self._wake()
         return True

@@ -240,6 +240,8 @@ class Gatherer(ABC):
                 failed=self._not_read,
                 follow_top=True,
             )
+        # Only a complete scan may lower the count: a directory that failed may lie in the part to
+        # come.
         self._unwatched = self._failing
 
     def _not_read(self, path: str, error: OSError) -> None:

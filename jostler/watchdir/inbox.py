@@ -56,9 +56,12 @@ class Inbox:
         A path buffered under this name belonged to an earlier file, which is gone.
         """
         self._held.pop(path, None)
+        # setdefault: the first creation counts, so that a name that is created again and again is
+        # reported.
         self._created.setdefault(path, now_s)
         if len(self._created) <= self._limit:
             return True
+        # Too many open files: the oldest one is reported early, as one that may still be written.
         return self.met(self._created.popitem(last=False)[0])
 
     def hint_due_s(self) -> float | None:

@@ -96,9 +96,13 @@ class Watches:
         """
         mask = MASK if follow else MASK | flags.DONT_FOLLOW
         watch = self._inotify.add_watch(path, mask)
+        # inotify_add_watch(2) returns the number that the inode already has, whatever the path is.
+        # So an equal number means the same directory, and another one a new directory of this name.
         if self._watches.get(path) == watch:
             return
         self._drop(path)  # an earlier directory of this path had another watch
+        # The same inode under another path: the directory was renamed, and its MOVED_FROM is still
+        # to come.
         moved_from = self.paths.get(watch)
         if moved_from is not None:
             self._unlist(moved_from)
@@ -149,6 +153,8 @@ class InotifyArrivals(Gatherer):
         self._poller.register(inotify.fileno(), select.POLLIN)
         self._network = network_mounts(roots)
         self._roots.changes()
+        # Watches first, then the scan: a file that arrives in between is seen twice, which is
+        # harmless; in the other order it would be missed until the periodic scan.
         self._watch_everything()
         self.scan(ScanReason.START)
 
@@ -191,6 +197,7 @@ class InotifyArrivals(Gatherer):
                 self._ignore(paths[watch], "extension")
 
     def _on_rare(self, watch: int, mask: int, name: str) -> None:
+        # The kernel dropped events because its queue was full; it does not say which: inotify(7).
         if mask & OVERFLOWED:
             self._overflows += 1
             self._notices.warning("watch.overflowed", next="scan")
@@ -208,6 +215,8 @@ class InotifyArrivals(Gatherer):
         path = self._watched.paths.get(watch)
         if path in self._roots.paths:
             self._look_s = time.monotonic()
+        # The kernel sends IGNORED when it has removed a watch; a directory that was only renamed
+        # (MOVE_SELF) keeps its watch: inotify(7).
         if path is None or not mask & IGNORED:
             return
         self._watched.forget(watch)

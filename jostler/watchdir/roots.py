@@ -96,6 +96,8 @@ def _identity(path: str) -> Identity | None:
         found = os.stat(path)  # noqa: PTH116 - paths are text here, and this runs every second
     except OSError:
         return None
+    # The inode alone would not do: numbers repeat between file systems, and a mount hides a
+    # directory.
     return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
 
 

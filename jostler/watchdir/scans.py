@@ -66,6 +66,8 @@ class Scans:
         now_s = time.monotonic()
         # Only the time spent here counts: a caller may leave a scan alone for minutes.
         self._spent_s += now_s - started_s
+        # On a slow network file system a scan may take minutes; this way scans use a tenth of the
+        # time.
         self._next_s = now_s + (REST - 1) * self._spent_s
         return files
 
