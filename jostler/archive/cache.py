@@ -182,6 +182,8 @@ class IndexCache:
                 over -= held or 0
                 if over <= 0:
                     break
+        # DELETE only marks pages as free inside of the file.  The pragma gives them back, one for each
+        # row that is fetched, and the checkpoint shortens the log (sqlite.org/pragma.html).
         db.execute("PRAGMA incremental_vacuum").fetchall()
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
@@ -216,8 +218,11 @@ def _open(directory: Path) -> sqlite3.Connection:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     db = sqlite3.connect(directory / FILE, timeout=BUSY_S, check_same_thread=False)
     try:
+        # It has an effect only before the first table is made.
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         db.execute("PRAGMA journal_mode = WAL").fetchall()
+        # With a write-ahead log, a power failure may then undo the last transactions and damages
+        # nothing (sqlite.org/pragma.html): good enough for a cache, and much faster.
         db.execute("PRAGMA synchronous = NORMAL")
         db.executescript(_TABLES)
     except sqlite3.Error:

@@ -143,6 +143,8 @@ class _Compaction:
     def _read(self, member: Member) -> Input | None:
         """Read a bundle; return None if it is to be left alone."""
         try:
+            # At the versions that were listed: what another keeper stored since then is not mixed
+            # in.
             data = self._storage.read(str(member.name), member.version).data
             index = b""
             if member.index_version:
@@ -166,6 +168,8 @@ class _Compaction:
             plan = planned(self._group, part)
             name = plan.name
             there = frozenset(entry.identity for entry in plan.entries) if torn else frozenset()
+            # An input without index may be what a compactor left that died between its two
+            # removals.
             covered = [one for one in torn if there.issuperset(one.keys())]
             if len(part) + len(covered) == 1:
                 return
@@ -197,6 +201,8 @@ class _Compaction:
         if any(one.member.name == name for one in part):
             return None  # it was read, and merging has compared each row with its index
         found = holds(self._group, name, merged.data.data, merged.index.data)
+        # What was made is read as a reader would read it before anything is stored: a mistake in
+        # merging must not lead to the removal of inputs.
         if found != merged.identities:
             raise DamageError(f"{name}: merging made other rows than it was to make")
         try:
@@ -249,6 +255,9 @@ class _Compaction:
     def _removed(self, member: Member) -> tuple[Member, str] | None:
         try:
             if member.index_version:
+                # The index first: a reader never finds an index whose data is gone.  If this
+                # process dies in between, the next compactor finds data without index, whose rows
+                # the merged bundle has.
                 self._storage.remove(member.index_name, member.index_version)
             self._storage.remove(str(member.name), member.version)
         except ConflictError:  # stored again since it was listed: the next run looks at it

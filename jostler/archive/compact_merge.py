@@ -108,6 +108,8 @@ def _entries_of(inputs: Sequence[Input]) -> tuple[list[Entry], int]:
             found.append(
                 Entry(node, filename, digest, raw.TimeAdded, *archiver, more, number, line)
             )
+    # The same rows are in the same order whoever merges them and in whatever order the inputs were
+    # read, so every compactor makes the same name, and with the same library the same bytes.
     found.sort()
     kept = [next(equal) for _, equal in groupby(found, key=attrgetter("identity"))]
     return kept, len(found) - len(kept)

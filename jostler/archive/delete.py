@@ -93,6 +93,7 @@ def _too_young(listed: ListedDay, min_age: timedelta, now: datetime) -> str:
     ends = datetime.combine(listed.day + timedelta(days=1), time(tzinfo=UTC))
     if now - ends < min_age:
         return f"the day is younger than -min-age {min_age}"
+    # A bundle of an old day that was stored lately shows that a node still sends files of that day.
     newest = max((bundle.name.created for bundle in listed.bundles), default=ends)
     if now - newest < min_age:
         return f"a bundle of {newest:%Y-%m-%dT%H:%M:%SZ} is younger than -min-age {min_age}"

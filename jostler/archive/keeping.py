@@ -63,6 +63,8 @@ def store_then_remove(storage: Storage, made: Sequence[Made], old: Sequence[Look
     for one in made:
         if storage.read(one.name).data != one.data:
             raise DamageError(f"{storage.url}/{one.name} does not read back as it was stored")
+    # Only the version that was looked at is removed: an object that was stored again meanwhile
+    # stays.
     for gone in old:
         storage.remove(gone.name, gone.version)
 

@@ -123,6 +123,7 @@ class RowReader:
         """Read files of one bundle with one request."""
         try:
             found = self._raws(files)
+        # Between the query and this read, compaction may have merged the bundle and removed it.
         except MissingError as exc:
             error = DamageError(f"{files[0].origin.url} is not in the bucket, but its index is")
             error.__cause__ = exc
@@ -234,6 +235,8 @@ def _inflated(packed: bytes | memoryview, wbits: int, where: str) -> bytes:
     try:
         if wbits > 0:
             return bytes(isal_zlib.decompress(packed, wbits=wbits))
+        # A block ends with a full flush and not with the end of the stream (RFC 1951, zlib's
+        # manual: Z_FULL_FLUSH); `decompress` would take that for cut off.
         return bytes(isal_zlib.decompressobj(wbits).decompress(packed))
     except (isal_zlib.error, EOFError) as exc:  # type: ignore[misc]
         raise DamageError(f"{where} does not decompress: {exc}") from exc

@@ -141,6 +141,8 @@ class Directory:
             done = os.write(fd, data)
             while done < len(data):
                 done += os.write(fd, memoryview(data)[done:])
+            # No fsync: for many small files it would take longer than all else.  A file that a
+            # power failure has emptied is written again (`_beside`).
             seconds = when.timestamp()
             os.utime(fd, (seconds, seconds))
         except BaseException:  # Ctrl-C too

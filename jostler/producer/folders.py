@@ -49,6 +49,7 @@ class Folders:
         """Make the names durable, and the folders above them."""
         for fd in self._open.values():
             if self._at_once:
+                # All folders are on one file system, which one syncfs(2) covers.
                 sync_all(fd)
                 return
             os.fsync(fd)
@@ -69,6 +70,7 @@ class Folders:
                 continue
             if self._at_once:
                 continue
+            # fsync(2) of a folder does not cover its own name, which is in the folder above.
             fd = os.open(above, DIRECTORY)
             try:
                 os.fsync(fd)

@@ -176,6 +176,8 @@ class Outbox:
             if not rename:
                 self._refuse_taken(staged)
             at_once = len(staged) >= SYNC_ALL_FROM and can_sync_all()
+            # Contents before names: a power failure may otherwise leave a name with an empty file,
+            # which the agent would take for a bad one.
             self._sync(staged, at_once=at_once)
             with Folders(self.top, at_once=at_once) as folders:
                 published = [self._move(one, folders, rename=rename) for one in staged]
@@ -225,6 +227,7 @@ class Outbox:
                 folders.take(self._fd, temporary, filename)
             except FileExistsError:
                 same = self._is_same(Staged(temporary, filename))
+                # The agent took the other file and unlinked it between the two calls.
                 if same is None:
                     continue
                 if same:

@@ -211,6 +211,8 @@ class Requeue:
             if names[one.filename] is not one:
                 note(Told(one.filename, State.NAME_TAKEN))
         missing = list(names.values())
+        # After the spool was looked at: a file that an agent unlinked since then is in the archive
+        # by now.  In the other order it could be missed in both.
         stored = self._stored_keys({parse_file(one.filename)[0] for one in missing})
         for one in missing:
             if one.key in stored:

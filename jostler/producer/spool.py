@@ -123,6 +123,7 @@ class Spool:
             if name
             else timed_name(now, content, postfix=self._extensions[0])
         )
+        # The day is not known yet, and any will do: of the path only the form is checked.
         if rejection := self._checks.rejection(content, f"2026/01/02/{name}"):
             raise RefusedError(name, rejection)
         folder = day_of(one_line(content), name, self._index_fields, day, now)

@@ -67,6 +67,8 @@ class DirectoryStorage:
                     self._link(tmp, path)
                 except FileExistsError:
                     version = self._same(name, digest or upload_id(data))
+            # Also if the object was there already: its writer may have died before it synced the
+            # name.
             _sync_dir(path.parent)
             if metadata:
                 self._write_metadata(name, version, {**metadata, "upload-id": digest})
@@ -156,6 +158,8 @@ class DirectoryStorage:
             path = self._path(name)
             with self._tmp(data) as tmp:
                 replaced = _version(tmp.stat())
+                # rename(2) replaces the object in one step: a reader sees the old bytes or the new
+                # ones.
                 tmp.rename(path)
             _sync_dir(path.parent)
             if metadata:

@@ -85,6 +85,9 @@ class GcsStorage:
         """Upload on condition that no object exists; on 412 compare the stored upload id."""
         digest = digest or upload_id(data)
         try:
+            # With this precondition a repetition is safe: if the request before was carried out and
+            # only its reply was lost, this one gets a 412
+            # (cloud.google.com/storage/docs/retry-strategy).
             self._upload(name, data, {**metadata, "upload-id": digest}, generation=0)
         except ConflictError:
             if self.upload_id(name) != digest:
@@ -100,6 +103,8 @@ class GcsStorage:
         """Download an object and its generation; `version` selects one generation."""
         blob = self._blob(name, version)
         with self._asking(name):
+            # raw_download: else the client would inflate an object with Content-Encoding gzip, and
+            # its bytes would not be those that offsets and upload id are about.
             data = blob.download_as_bytes(raw_download=True, **self._how)
             if blob.generation is None:  # not every server sends the x-goog-generation header
                 blob.reload(**self._how)
@@ -152,6 +157,8 @@ class GcsStorage:
         self, prefix: str, start: str = "", end: str = "", *, metadata: bool = False
     ) -> Iterator[ObjectInfo]:
         """List page by page; request only the fields that are used."""
+        # Listings are strongly consistent: an object whose upload was confirmed is in every listing
+        # that begins later (cloud.google.com/storage/docs/consistency).
         fields = "name,generation,size,metadata" if metadata else "name,generation,size"
         with _bucket_exists(self.url), self._asking(prefix):
             for blob in self._client.list_blobs(
@@ -199,6 +206,7 @@ class GcsStorage:
         try:
             with self._asking(name):
                 self._bucket.blob(name).delete(**condition, **self._how)
+        # Gone before, by this keeper or another one: the caller wanted no more.
         except MissingError:
             return
 

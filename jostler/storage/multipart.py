@@ -75,6 +75,8 @@ def upload(
         "name": name,
         "contentType": content_type,
         "metadata": metadata,
+        # GCS compares it with the bytes that arrive and refuses others
+        # (cloud.google.com/storage/docs/data-validation).
         "crc32c": base64.b64encode(crc32c).decode(),
     }
     connection = client._connection  # noqa: SLF001 - the client has no other way to its session

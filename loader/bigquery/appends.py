@@ -105,6 +105,8 @@ class Appender(Generic[_P]):
         sure = run == self._run and run in self._free
         if run not in self._free:
             self._free[run] = self._first_free(run)
+        # Another run may have reported the same load job, or an earlier request may have been
+        # carried out although its reply was an error: then the rows are in the table already.
         if not sure:
             parts = self._absent(parts)
         failed = 0
@@ -150,6 +152,8 @@ class Appender(Generic[_P]):
     def _first_free(self, run: str) -> int:
         """Find the first number that no job has, after waiting for all jobs with lower ones."""
         taken, free = 0, 1
+        # Numbers are used without gaps, so doubling and halving find the first free one with few
+        # requests.
         while self._warehouse.job(self._id(run, free)):
             taken, free = free, 2 * free
         while free - taken > 1:

@@ -127,6 +127,8 @@ def load(
         if not job.reason:
             return Ended(attempt=attempt, job=job, failed=failed, adopted=not ours)
         failed[attempt] = job
+        # A job that ended with an error has used up its id (BigQuery's "Error messages": retry with
+        # a new job id), so each retry takes the next number.
         if job.reason not in TRANSIENT or len(failed) >= TRIES:
             return Ended(attempt=attempt, job=job, failed=failed)
         pause(len(failed))

@@ -132,9 +132,12 @@ class PartitionLoader:
         if ended.overtaken or job is None:
             return _ended(_changed(day, ended.attempt))
         if job.reason:  # the last attempt failed, too
+            # Compaction removed an object between the listing and the job: the day is listed again.
             if job.reason == _NOT_FOUND and self._still(day) != day.fingerprint:
                 return _ended(_changed(day, ended.attempt))
             return recorded
+        # A URI names no generation ("Batch loading data"), so BigQuery loads what is there when the
+        # job runs.  Another number of rows shows that it was not what was verified.
         if job.rows != found.good:
             why = f"job {job.id} wrote {job.rows} rows, {found.good} were expected"
             return self._failed(report, MISMATCH, why, attempt=ended.attempt)
@@ -209,11 +212,14 @@ class DayJobs:
     def submit(self, attempt: int) -> tuple[Job, bool]:
         """Load the objects; load an empty file if no good row is left."""
         day = self.found.day
+        # Without the partition in its name, WRITE_TRUNCATE would replace the whole table.
         target = f"{day.table.name}${day.date:%Y%m%d}"
         name = job_id(day, self.ready, attempt)
         config = load_config(day.fingerprint, self.run.id, self.ledger)
         uris = self.found.uris
         if not uris:
+            # A load job needs a source; an empty upload empties the partition, in one atomic step
+            # like any load.
             return self.warehouse.load_file(target, io.BytesIO(), name, config)
         uris, more = few_uris(self.run, self.found, uris, MANIFEST)
         return self.warehouse.load_uris(target, uris, name, config | more)
@@ -295,6 +301,7 @@ def load_config(fingerprint: str, run_id: str, ledger: str) -> Json:
     return {
         "sourceFormat": "NEWLINE_DELIMITED_JSON",
         "writeDisposition": "WRITE_TRUNCATE",
+        # A table that a person removed must not come back without partitions and labels.
         "createDisposition": "CREATE_NEVER",
         "ignoreUnknownValues": True,
         "maxBadRecords": 0,

@@ -97,6 +97,7 @@ def marked(found: pa.Table) -> Lines:
     """
     good = found.filter(pc.is_valid(found["name_key"]))
     name, high, low, pos = (good[column].to_numpy() for column in _KEYS)
+    # numpy.lexsort takes the last key for the first one to sort by.
     order = np.lexsort((pos, low, high, name))
     name, high, low, pos = name[order], high[order], low[order], pos[order]
     named = np.zeros(len(pos), np.bool_)

@@ -62,6 +62,7 @@ def kept_apart(on_line: Callable[[str], None]) -> Iterator[None]:
     """Pass the standard error of processes started in this context to `on_line`, line by line."""
     lines = _Lines(on_line)
     read, write = os.pipe()
+    # What Python still buffers would otherwise go into the pipe, and appear as the JVM's.
     sys.stderr.flush()
     ours = os.dup(STDERR)
     os.dup2(write, STDERR)

@@ -114,6 +114,8 @@ def _split(
     copy: Copy, data: bytes, unwanted: Unwanted, verdicts: Verdicts, rejects: Rejects
 ) -> bytes:
     """Return the rows to load, compressed, and add the bad ones to the rejects."""
+    # gzip like the originals: a load job must not mix compressed and uncompressed files ("Loading
+    # JSON data from Cloud Storage").
     pack = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, 31)
     packed = bytearray()
     number = 0
@@ -138,6 +140,7 @@ def _reject(number: int, line: bytes, verdicts: Verdicts, rejects: Rejects) -> N
         return
     bad = verdicts.flaw(line)
     if bad is None:
+        # The generation is fixed, so the bytes should be the same; another verdict fails the day.
         raise CorruptError(f"line {number} was bad before, and is good now")
     rejects.add(number, line, bad)
 

@@ -104,6 +104,7 @@ def read_ahead(tasks: list[Task], patience_s: float) -> Iterator[tuple[Task, byt
         rest = deque(tasks)
         while rest or waiting:
             ahead = sum(task.size_bytes for task, _ in waiting)
+            # At least one object, however large it is; further ones only as far as memory allows.
             while rest and (not waiting or (len(waiting) < READERS and ahead < AHEAD_BYTES)):
                 task = rest.popleft()
                 ahead += task.size_bytes

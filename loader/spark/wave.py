@@ -167,6 +167,7 @@ class Wave:
         for task in sorted(self.tasks, key=lambda task: -task.size_bytes):
             size, number = heapq.heappop(heap)
             groups[number].append(task)
+            # 1 for each object: it takes a request even if it has hardly any bytes.
             heapq.heappush(heap, (size + task.size_bytes + 1, number))
         return groups
 

@@ -188,11 +188,16 @@ class Mender:
                     fields=self.fields.get(name.datatype),
                 ),
             )
+        # Data first, unlike in compaction: an index that is left alone is recognized by the copy of
+        # its data in quarantine (`_orphan`). Damaged data that is left alone would be salvaged once
+        # more, without the hashes that verify its rows.
         old = [Looked(bundle.data.name, bundle.data.version)]
         if bundle.index:
             old.append(Looked(bundle.index.name, bundle.index.version))
         # A merged bundle of which no row is lost keeps its name: it is replaced, not removed.
         old = [one for one in old if one.name not in {new.name for new in made}]
+        # The copies are stored before anything is removed; the bytes are those that were salvaged
+        # from.
         self._quarantine(bundle.data, data)
         if bundle.index and index is not None:
             self._quarantine(bundle.index, index)

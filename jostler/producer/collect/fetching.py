@@ -85,6 +85,7 @@ class Fetcher:
                 limit=0, keepalive_timeout=KEEP_ALIVE_S, ttl_dns_cache=DNS_CACHE_S
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
+            # One limit for everything, name, connection, redirects and body, is set in `fetch`.
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
             auto_decompress=False,
             headers={"User-Agent": f"jostler/{build.version()}", "Accept-Encoding": "gzip"},
@@ -181,6 +182,7 @@ class Fetcher:
 
     async def _body(self, reply: aiohttp.ClientResponse, room: Room) -> bytes:
         """Read a body as it was sent."""
+        # The length may be absent or wrong, so what arrives is counted as well.
         if (reply.content_length or 0) > self._most_bytes:
             raise too_big(self._most_bytes)
         parts: list[bytes] = []

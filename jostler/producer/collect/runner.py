@@ -106,6 +106,8 @@ class Runner:
                 due_s = min(due_s, now_s + self.feed.every_s)
                 continue
             pause_s = 0.0 if self._means.disk.lacks() else await self._attempt()
+            # The due times stay multiples of the interval: a slow answer does not shift all later
+            # ones.
             late = max(0.0, loop.time() - due_s) // self.feed.every_s
             due_s += (late + 1) * self.feed.every_s
             due_s = max(due_s, loop.time() + pause_s) if pause_s else due_s
@@ -114,6 +116,8 @@ class Runner:
         """Sleep until a time of the loop's clock, or until woken."""
         loop = asyncio.get_running_loop()
         if self._stopped or self._changed or loop.time() >= due_s:
+            # Even so the loop must get its turn: a feed whose time has always come would keep out
+            # the others.
             await asyncio.sleep(0)
             return
         self._alarm = loop.create_future()

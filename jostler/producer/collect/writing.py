@@ -35,6 +35,8 @@ class _Order:
     done: asyncio.Future[Published]
 
     def succeed(self, published: Published) -> None:
+        # An asyncio future may be touched by the loop's thread alone (docs.python.org, "Concurrency
+        # and Multithreading").
         self.loop.call_soon_threadsafe(_settle, self.done, published)
 
     def fail(self, exc: Exception) -> None:
