@@ -182,8 +182,8 @@ class IndexCache:
                 over -= held or 0
                 if over <= 0:
                     break
-        # DELETE only marks pages as free inside of the file.  The pragma gives them back, one for each
-        # row that is fetched, and the checkpoint shortens the log (sqlite.org/pragma.html).
+        # DELETE only marks pages as free inside of the file.  The pragma gives them back, one for
+        # each row that is fetched, and the checkpoint shortens the log (sqlite.org/pragma.html).
         db.execute("PRAGMA incremental_vacuum").fetchall()
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
