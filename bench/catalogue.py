@@ -100,12 +100,12 @@ def put_index(root: Path, data: BundleName, entries: Sequence[tuple[str, bytes, 
     url = f"{root.as_uri()}/{data}"
     lines = []
     for line, (filename, raw, offset, length) in enumerate(entries, 1):
-        told = {"Filename": filename, "Size": len(raw), "TimeAdded": WHEN}
-        told |= {"Datatype": data.datatype, "Node": data.node, "ArchiveURL": url, "Line": line}
-        told |= {"Hash": digest(raw), "Offset": offset, "Length": length}
-        told |= {"Start": WHEN, "End": None, "WorkID": None}
+        columns = {"Filename": filename, "Size": len(raw), "TimeAdded": WHEN}
+        columns |= {"Datatype": data.datatype, "Node": data.node, "ArchiveURL": url, "Line": line}
+        columns |= {"Hash": digest(raw), "Offset": offset, "Length": length}
+        columns |= {"Start": WHEN, "End": None, "WorkID": None}
         head = row_head(ARCHIVER, DAY, f"{root.as_uri()}/{index}")
-        lines.append(row(head, orjson.dumps(filename), orjson.dumps(told)))
+        lines.append(row(head, orjson.dumps(filename), orjson.dumps(columns)))
     put(root, index, isal_zlib.compress(b"".join(lines), 2, 31))
 
 
@@ -193,8 +193,8 @@ def bench_retrieve(home: Path, megabytes: int) -> None:
                 digest(line)
 
     inflate = took(inflated)
-    told(plain_mb, "inflate alone", inflate, inflate)
-    told(plain_mb, "and hash rows", took(hashed), inflate)
+    show(plain_mb, "inflate alone", inflate, inflate)
+    show(plain_mb, "and hash rows", took(hashed), inflate)
     with closing(catalogue(root, home / "data-cache")) as opened:
         list(opened.files(Query()))
 
@@ -211,10 +211,10 @@ def bench_retrieve(home: Path, megabytes: int) -> None:
             assert not report.problems
 
         for label, work in (("read, verify", read), ("retrieve", retrieve)):
-            told(plain_mb, label, took(work), inflate)
+            show(plain_mb, label, took(work), inflate)
 
 
-def told(plain_mb: float, label: str, time_: Took, inflate: Took) -> None:
+def show(plain_mb: float, label: str, time_: Took, inflate: Took) -> None:
     print(
         f"{label:14} {plain_mb / time_.user_s:>6,.0f} MB a second of our CPU"
         f" ({time_.user_s * 1e3 / plain_mb:5.2f} ms/MB,"

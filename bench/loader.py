@@ -170,8 +170,8 @@ def child(root: Path, cores: int, rounds: int, sizes: dict[str, Sizes]) -> None:
                     spent = time.perf_counter() - began
                     if turn:
                         seconds[f"{shape} {way}"].append(spent)
-    told = {key: statistics.median(found) for key, found in seconds.items()}
-    print("RESULT " + json.dumps(told), flush=True)
+    medians = {key: statistics.median(found) for key, found in seconds.items()}
+    print("RESULT " + json.dumps(medians), flush=True)
 
 
 def measure(root: Path, size: int, rounds: int, cores: list[int]) -> None:
@@ -197,7 +197,7 @@ def measure(root: Path, size: int, rounds: int, cores: list[int]) -> None:
     for shape, (counts, total) in sizes.items():
         ways = [key.split()[1] for key in found[cores[-1]] if key.startswith(f"{shape} ")]
         for way in ways:
-            times = [told[f"{shape} {way}"] for told in found.values()]
+            times = [medians[f"{shape} {way}"] for medians in found.values()]
             cells = (f"{sum(counts) / s:>11,.0f}/s {total / s / 1e6:>5.0f} MB/s" for s in times)
             print(f"{shape:5} {way:8} {' '.join(cells)}")
         index, full, spark = (

@@ -98,10 +98,10 @@ def descendants(pid: int) -> list[Process]:
     found: dict[int, Process] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
-            told = entry.read_text()
+            stat = entry.read_text()
         except OSError:  # it has ended
             continue
-        name, rest = told[told.index("(") + 1 : told.rindex(")")], told.rpartition(")")[2]
+        name, rest = stat[stat.index("(") + 1 : stat.rindex(")")], stat.rpartition(")")[2]
         parts = rest.split()
         number = int(entry.parent.name)
         children[int(parts[1])].append(number)

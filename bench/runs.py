@@ -92,10 +92,10 @@ def load(bucket: str, url: str, *more: str) -> tuple[float, float, str]:
         time.sleep(0.05)
     spent_s = time.perf_counter() - began
     assert process.stdout
-    told = process.stdout.read()
+    output = process.stdout.read()
     process.stdout.close()
-    assert process.returncode == 0, told
-    return spent_s, sum(cpu_s.values()), told.splitlines()[-1]
+    assert process.returncode == 0, output
+    return spent_s, sum(cpu_s.values()), output.splitlines()[-1]
 
 
 def unchanged(root: Path, bundles: int, rounds: int) -> None:
@@ -109,9 +109,9 @@ def unchanged(root: Path, bundles: int, rounds: int) -> None:
             if run and not run % 2:
                 what = "one more"
                 archive.put(DAY)
-            spent_s, cpu_s, told = load(archive.bucket.url, url)
+            spent_s, cpu_s, summary = load(archive.bucket.url, url)
             print(
-                f"{bundles:,} bundles, {what}: {spent_s:.1f} s, CPU {cpu_s:.1f} s; {told}",
+                f"{bundles:,} bundles, {what}: {spent_s:.1f} s, CPU {cpu_s:.1f} s; {summary}",
                 flush=True,
             )
 
@@ -128,8 +128,8 @@ def hourly(root: Path, rounds: int) -> None:
             for way, more in WAYS:
                 for day in range(10):
                     archive.put(DAY + timedelta(days=day))
-                spent_s, cpu_s, told = load(archive.bucket.url, url, *more)
-                assert told.startswith("20 success"), told  # and ten days of index1
+                spent_s, cpu_s, summary = load(archive.bucket.url, url, *more)
+                assert summary.startswith("20 success"), summary  # and ten days of index1
                 seconds[way].append((spent_s, cpu_s))
     for way, found in seconds.items():
         spent_s, cpu_s = (statistics.median(column) for column in zip(*found, strict=True))

@@ -181,11 +181,11 @@ class Story:
         process = self._processes.python(name, module, *arguments)
         status = process.wait(LOAD_S)
         lines = [x for x in process.output().splitlines() if not x.startswith("{")]
-        told = "\n".join(x for x in lines if not _is_noise(x))
-        self._page.block(told)
+        output = "\n".join(x for x in lines if not _is_noise(x))
+        self._page.block(output)
         if status:
             raise DemoError(f"{name} ended with status {status}, not 0: see {process.log.name}")
-        return told
+        return output
 
     def _load(self) -> None:
         self._page.step("The loader, on Spark: from bundles to day partitions")
@@ -193,8 +193,8 @@ class Story:
 
     def _load_again(self) -> None:
         self._page.step("The loader once more: nothing to do")
-        told = self._loader()
-        if "nothing to do" not in told:
+        output = self._loader()
+        if "nothing to do" not in output:
             raise DemoError("the second run of the loader did something")
 
     def _show_rejects(self) -> None:

@@ -17,14 +17,14 @@ from embedded.server import EmbeddedBigQuery
 from embedded.store.database import InUseError
 
 
-def _told(text: str) -> str:
+def _plain(text: str) -> str:
     """Return a docstring without Markdown's marks, as the description of the command line."""
     return text.replace("**", "").replace("`", "")
 
 
 def main(argv: list[str] | None = None) -> int:
     """Serve until SIGTERM; return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m embedded", description=_told(__doc__))
+    parser = argparse.ArgumentParser(prog="python -m embedded", description=_plain(__doc__))
     parser.add_argument("--data-dir", type=Path, required=True, help="where the data is kept")
     parser.add_argument("--port", type=int, default=9050, help="TCP port, 0 for a free one")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")

@@ -157,7 +157,7 @@ class Compactor:
             with ThreadPoolExecutor(DRIVER_THREADS, thread_name_prefix="compact") as pool:
                 yield from pool.map(lambda one: compact_group(*one, **how), planned)
             return
-        with session(options.master, self._console.spark_said) as spark:
+        with session(options.master, self._console.spark_line) as spark:
             try:
                 yield from compact_groups(spark, planned, **how)
             except Exception as exc:  # noqa: BLE001 - Py4J's, Spark's and Python's have no common base

@@ -161,7 +161,7 @@ class Loader:
             if planner.has(table) and planner.was_listed(table):
                 comparer.look_for_gone(table.name, planner.window(table))
         if days:
-            with session(self._options.master, self._console.spark_said) as spark:
+            with session(self._options.master, self._console.spark_line) as spark:
                 for part in waves(days, most=WAVE_DAYS, share=1.0, most_bytes=WAVE_BYTES):
                     staging, native = self._run.staging, self._options.native
                     wave = Wave.of(part, self._fields(), staging, native=native)

@@ -260,7 +260,7 @@ class Verifier:
         """Return Spark's session; start it the first time."""
         if self._running is None:
             self._running = self._stack.enter_context(
-                session(self._options.master, self._console.spark_said)
+                session(self._options.master, self._console.spark_line)
             )
             self._stopping.cancel = self._running.sparkContext.cancelAllJobs
             self._stopping.listen()

@@ -103,12 +103,12 @@ class Builder:
     def unpack(self, target: str) -> tuple[Path, dict[str, Any]]:
         """Return the root file system of an image, and its configuration."""
         made = run(*self.buildah, "from", "--pull-never", f"localhost/{target}")
-        told = json.loads(run(*self.buildah, "inspect", "--type", "image", f"localhost/{target}"))
+        found = json.loads(run(*self.buildah, "inspect", "--type", "image", f"localhost/{target}"))
         root = Path(run(*self.buildah, "mount", made))
         for above in root.parents:  # another user's number must find its way
             if above.is_relative_to(self.home) and above != self.home:
                 above.chmod(0o711)
-        return root, told["Docker"]["config"]
+        return root, found["Docker"]["config"]
 
 
 class Container:
@@ -220,14 +220,14 @@ def agent(home: Path, builder: Builder) -> None:
     for pattern in ("opt/**/pip", "usr/**/ensurepip", "opt/**/pyspark", "opt/**/loader"):
         assert not list(root.glob(pattern)), pattern
     say("agent: no shell, package manager, compiler, Java, Spark or loader")
-    told(root, config, "jostler")
+    check_description(root, config, "jostler")
     agent_runs(home, root, config, f"file://{home}/bucket")
     with GcsServer() as server:
         server.create_bucket("check")
         agent_runs(home, root, config, "check", STORAGE_EMULATOR_HOST=server.url)
 
 
-def told(root: Path, config: dict[str, Any], name: str) -> None:
+def check_description(root: Path, config: dict[str, Any], name: str) -> None:
     """Check the image's labels and its list of parts (SBOM) against its content."""
     labels = config["Labels"]
     wanted = ("title", "description", "licenses", "version", "revision", "created", "source")
@@ -245,7 +245,7 @@ def loader(home: Path, builder: Builder) -> None:
     from embedded import EmbeddedBigQuery  # noqa: PLC0415 - only here
 
     root, config = builder.unpack("loader")
-    told(root, config, "jostler-loader")
+    check_description(root, config, "jostler-loader")
     with EmbeddedBigQuery(home / "bigquery") as server:
         box = Container(
             home, root, config, binds={f"{home}/bucket": home / "bucket"},

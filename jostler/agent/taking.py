@@ -229,10 +229,10 @@ class Taking:
             self._left.overdue.add(path)
         self._left.failed_reads.pop(path, None)
         self._left.doubtful.pop(path, None)  # a scan may have met it before the event of its close
-        self._tell(bad)
+        self._report(bad)
         return Taken.ADDED
 
-    def _tell(self, bad: Bad) -> None:
+    def _report(self, bad: Bad) -> None:
         rejection = bad.rejection
         self._tally.refuse(
             display(bad.path),

@@ -234,7 +234,7 @@ def translated(what: str) -> Iterator[None]:
         raise QueryError(f"{what}: {' '.join(str(exc).split())}", hint=hint) from exc
     except GoogleAPIError as exc:
         last = getattr(exc, "cause", None) or exc  # RetryError keeps the last failure in `cause`
-        told = cause(last) if isinstance(last, OSError) else " ".join(str(last).split())[:1000]
-        raise QueryError(f"{what}: {told}") from exc
+        reason = cause(last) if isinstance(last, OSError) else " ".join(str(last).split())[:1000]
+        raise QueryError(f"{what}: {reason}") from exc
     except OSError as exc:  # the errors of requests are OSErrors
         raise QueryError(f"{what}: {cause(exc)}", hint="check network and DNS") from exc

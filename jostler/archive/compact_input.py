@@ -294,15 +294,15 @@ class _Heads:
         """Learn how rows of another version of jostler begin."""
         try:
             columns = orjson.loads(line[: line.find(_HEAD_END)] + b"}}")
-            told = columns["archiver"]
-            self._archiver = Archiver(version=told["Version"], commit=told["GitCommit"])
-            head = row_head(self._archiver, self._day, told["ArchiveURL"])
+            fields = columns["archiver"]
+            self._archiver = Archiver(version=fields["Version"], commit=fields["GitCommit"])
+            head = row_head(self._archiver, self._day, fields["ArchiveURL"])
         except (ValueError, KeyError, TypeError) as exc:
             raise InputError(f"a row has another form than jostler's: {exc!r}") from exc
         if not line.startswith(head):
             raise InputError("its rows are written in another way than jostler's", foreign=True)
-        if not told["ArchiveURL"].endswith(f"/{self._name}"):
-            raise InputError(f"a row says that it lies in {told['ArchiveURL']}")
+        if not fields["ArchiveURL"].endswith(f"/{self._name}"):
+            raise InputError(f"a row says that it lies in {fields['ArchiveURL']}")
         self._head = head
 
 

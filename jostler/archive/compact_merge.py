@@ -117,10 +117,10 @@ def _entries_of(inputs: Sequence[Input]) -> tuple[list[Entry], int]:
 
 def digest_of(identities: Iterable[Identity]) -> str:
     """Return the hash of sorted identities, by which a merged bundle is named."""
-    told = hashlib.blake2b(digest_size=16)
+    hashed = hashlib.blake2b(digest_size=16)
     for node, filename, digest in identities:
-        told.update(orjson.dumps((node, filename, digest.hex())) + b"\n")
-    return told.hexdigest()
+        hashed.update(orjson.dumps((node, filename, digest.hex())) + b"\n")
+    return hashed.hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

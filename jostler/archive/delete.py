@@ -111,9 +111,9 @@ def _rows(storage: Storage, listed: ListedDay) -> int | None:
 def _rows_of(storage: Storage, bundle: Bundle) -> int | None:
     """Return how many rows a bundle has: by its metadata, else by its index."""
     try:
-        told = storage.metadata(bundle.data.name, bundle.data.version).get("rows", "")
-        if told.isdecimal():
-            return int(told)
+        rows = storage.metadata(bundle.data.name, bundle.data.version).get("rows", "")
+        if rows.isdecimal():
+            return int(rows)
         if bundle.index:
             index = storage.read(bundle.index.name, bundle.index.version).data
             return len(known_files(bundle.index_name, storage.url, index)) or None

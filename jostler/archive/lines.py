@@ -72,12 +72,12 @@ def row(line: bytes) -> Row:
     date, archiver, raw = columns.values()
     if not raw.startswith(b"{"):
         raise RowError("raw is not an object")
-    told = _decoded(archiver)
-    if not isinstance(told, dict) or tuple(told) != _ARCHIVER:
+    fields = _decoded(archiver)
+    if not isinstance(fields, dict) or tuple(fields) != _ARCHIVER:
         raise RowError(f"expected archiver to have {_ARCHIVER}")
-    if not all(isinstance(value, str) and value for value in told.values()):
+    if not all(isinstance(value, str) and value for value in fields.values()):
         raise RowError("a field of archiver is empty")
-    return Row(line=line, date=_decoded(date), archiver=told, raw=raw, go=go)
+    return Row(line=line, date=_decoded(date), archiver=fields, raw=raw, go=go)
 
 
 def members(value: bytes) -> dict[str, Any]:

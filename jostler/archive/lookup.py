@@ -98,23 +98,23 @@ def findings(asked: Asked, storage: Storage, search: Search) -> tuple[list[Findi
                 found += matching(lambda file: file.hash in renamed and file.datatype != REJECTED)
     except JostlerError as exc:
         return found, Looked(WHERE, False, f"{storage.url}: {exc}{_hint(exc)}")
-    return found, Looked(WHERE, True, _told(storage, search, tally, len(read), len(names)))
+    return found, Looked(WHERE, True, _searched(storage, search, tally, len(read), len(names)))
 
 
-def _told(storage: Storage, search: Search, tally: Tally, read: int, there: int) -> str:
+def _searched(storage: Storage, search: Search, tally: Tally, read: int, there: int) -> str:
     """Return what was searched, in words: so many index objects of those that are there."""
     days = f"{min(search.days)}" + (f" to {max(search.days)}" if len(search.days) > 1 else "")
     roots = ", ".join(place.root for place in search.places)
-    told = f"{storage.url}: {read} index objects of {roots} of {days}"
+    text = f"{storage.url}: {read} index objects of {roots} of {days}"
     if search.only_node:
-        told += f", of node {search.only_node} alone"
+        text += f", of node {search.only_node} alone"
     if there > read:
-        told += f"; {there - read} more were NOT read: give -node, or a larger -most"
+        text += f"; {there - read} more were NOT read: give -node, or a larger -most"
     if tally.problems:
-        told += f"; {len(tally.problems)} could NOT be read, the first: {tally.problems[0]}"
+        text += f"; {len(tally.problems)} could NOT be read, the first: {tally.problems[0]}"
     if tally.others:
-        told += f"; {tally.others} objects there are no index"
-    return told
+        text += f"; {tally.others} objects there are no index"
+    return text
 
 
 def _hashes_of_misnamed(found: Iterable[Finding]) -> set[Value]:
@@ -194,21 +194,21 @@ def _located(storage: Storage, file: File) -> File:
 
 def _rejected(asked: Asked, row: Row, found: Finding) -> Finding | None:
     """Add the reason from a rejected1 row to a finding; None if it is another file's."""
-    told = _members(row.raw, "Datatype", "Reason", "Detail", "Field", "Content")
-    if asked.datatype not in {"", told["Datatype"]}:
+    columns = _members(row.raw, "Datatype", "Reason", "Detail", "Field", "Content")
+    if asked.datatype not in {"", columns["Datatype"]}:
         return None
-    following = after_rejection(told["Reason"])
-    if not row.file.hash and told["Reason"] != DISK_LACK:
+    following = after_rejection(columns["Reason"])
+    if not row.file.hash and columns["Reason"] != DISK_LACK:
         following = "mend or remove the file: it stays in the spool, its bytes are not stored"
     return replace(
         found,
         state=State.REJECTED,
-        file=f"{told['Datatype']}/{row.file.filename}",
-        why=f"{told['Reason']}: {told['Detail']}",
+        file=f"{columns['Datatype']}/{row.file.filename}",
+        why=f"{columns['Reason']}: {columns['Detail']}",
         next=following,
         evidence=found.evidence
-        | {key.lower(): told[key] for key in ("Reason", "Field", "Detail") if told[key]}
-        | _hash_as_data(row, told["Content"]),
+        | {key.lower(): columns[key] for key in ("Reason", "Field", "Detail") if columns[key]}
+        | _hash_as_data(row, columns["Content"]),
     )
 
 
@@ -224,10 +224,10 @@ def _hash_as_data(row: Row, content: str) -> dict[str, Value]:
 def _members(raw: bytes, *names: str) -> dict[str, str]:
     """Return members of `raw` as text; a missing member is an empty text."""
     try:
-        told = json.loads(raw)
+        values = json.loads(raw)
     except ValueError:
-        told = {}
-    return {name: str(told.get(name, "")) for name in names}
+        values = {}
+    return {name: str(values.get(name, "")) for name in names}
 
 
 def _evidence(file: File) -> dict[str, Value]:

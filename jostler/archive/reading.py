@@ -183,11 +183,11 @@ def _own(file: File, raws: list[bytes]) -> bytes | None:
 def _is_of(raw: bytes, file: File) -> bool:
     """Say whether a row of rejected1, whose file was too large to have a hash, is of a file."""
     try:
-        told = orjson.loads(raw)
-        added = datetime.fromisoformat(told["TimeAdded"])
+        columns = orjson.loads(raw)
+        added = datetime.fromisoformat(columns["TimeAdded"])
     except (ValueError, KeyError, TypeError):
         return False
-    return bool(told.get("Node") == file.node and added == file.added)
+    return bool(columns.get("Node") == file.node and added == file.added)
 
 
 def _parts(files: Iterable[File]) -> Iterator[list[File]]:

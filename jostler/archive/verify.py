@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from jostler.archive.audit.bundle import Stored, check, says_no_data
+from jostler.archive.audit.bundle import Stored, check, missing_data
 from jostler.archive.audit.explain import digest
 from jostler.archive.pairs import pairs
 from jostler.errors import MissingError
@@ -67,7 +67,7 @@ def verify(storage: Storage, prefix: str, originals: Path | None = None) -> Repo
             _check(storage, name, index_name, report)
         except MissingError:
             report.say(name, "went away while it was looked at")
-    report.problems += [says_no_data(index_name).what for index_name in found.lonely]
+    report.problems += [missing_data(index_name).what for index_name in found.lonely]
     for (datatype, filename), stored in report.files.items():
         for file, count in Counter((one.node, one.content) for one in stored).items():
             if count > 1:

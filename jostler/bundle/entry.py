@@ -110,14 +110,14 @@ class Entry(NamedTuple):
 class Entries:
     """The entries of one bundle, in the order of its lines; grows at its end only."""
 
-    __slots__ = ("_facts", "_hashes", "_numbers", "_paths", "_told")
+    __slots__ = ("_facts", "_hashes", "_numbers", "_paths", "_with_facts")
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._paths: list[str] = []
         self._numbers = array("q")
         self._hashes: list[bytes] = []
         self._facts: list[Facts | None] = []  # empty as long as no entry has any
-        self._told = 0
+        self._with_facts = 0
         for entry in entries:
             self.append(entry)
 
@@ -129,12 +129,12 @@ class Entries:
         if entry.facts or self._facts:
             self._facts += [None] * (len(self._paths) - 1 - len(self._facts))
             self._facts.append(entry.facts)
-            self._told += entry.facts is not None
+            self._with_facts += entry.facts is not None
 
     @property
     def held_bytes(self) -> int:
         """Bytes of memory that they take, about."""
-        return len(self._paths) * ENTRY_BYTES + self._told * FACTS_BYTES
+        return len(self._paths) * ENTRY_BYTES + self._with_facts * FACTS_BYTES
 
     @property
     def facts(self) -> list[Facts | None]:
@@ -159,7 +159,7 @@ class Entries:
         if facts or self._facts:
             self._facts += [None] * (len(self._paths) - len(self._facts))
             self._facts += facts or [None] * len(paths)
-            self._told += len(facts)
+            self._with_facts += len(facts)
         self._paths += paths
         self._numbers += numbers
         self._hashes += hashes

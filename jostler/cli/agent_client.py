@@ -127,7 +127,7 @@ class AgentClient:
 def _agent_answer(value: dict[str, Any], address: str) -> AgentAnswer:
     agent = value["agent"]
     looked = [Looked.parse(one) for one in value["looked"]]
-    looked[0] = Looked(looked[0].where, looked[0].done, f"{address}: {looked[0].told}")
+    looked[0] = Looked(looked[0].where, looked[0].done, f"{address}: {looked[0].text}")
     return AgentAnswer(
         answer=Answer.of((Finding.parse(one) for one in value["findings"]), looked),
         bucket=str(agent["bucket"]),

@@ -78,7 +78,7 @@ class Command:
         try:
             with Archive(self.name, parsed.values) as archive:
                 status = self.run(archive, parsed.words)
-                return archive.told(status)
+                return archive.report_problems(status)
         except ValueError as exc:
             return self._misused([str(exc)])
         except JostlerError as exc:
@@ -249,7 +249,7 @@ class Archive:
         self.progress.clear()
         say(self._command, text)
 
-    def told(self, status: int) -> int:
+    def report_problems(self, status: int) -> int:
         """Say what could not be read; return the exit status."""
         problems = self.tally.problems
         for problem in problems[:PROBLEMS_SHOWN]:

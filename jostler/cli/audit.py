@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from jostler.archive.audit.audit import audit
 from jostler.archive.audit.days import Limits
 from jostler.archive.audit.mend import Mender
+from jostler.archive.audit.printer import Printer
 from jostler.archive.audit.scope import Scope
-from jostler.archive.audit.telling import Telling
 from jostler.bundle.index_fields import IndexField, IndexFields
 from jostler.cli.archive_command import DONE, FAILED, Archive, Command
 from jostler.cli.keeping import bucket_of, kept_places, staging_of, tables_of
@@ -60,7 +60,7 @@ def run(archive: Archive, _: list[str]) -> int:
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
 
-    telling = Telling(
+    printer = Printer(
         storage.url,
         scope,
         line,
@@ -71,9 +71,9 @@ def run(archive: Archive, _: list[str]) -> int:
     for day in audit(storage, kept_places(archive, storage), scope, limits):
         archive.tally.days += 1
         archive.tally.rows += sum(day.rows.values())
-        telling.day(day)
-    left = telling.end(datetime.now(UTC))
-    if not telling.sums.days:
+        printer.day(day)
+    left = printer.end(datetime.now(UTC))
+    if not printer.sums.days:
         archive.say(f"{storage.url} has nothing of these places, datatypes and days")
         return FAILED
     return FAILED if left else DONE

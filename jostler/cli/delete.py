@@ -92,30 +92,30 @@ class Deletion:
     def _day(self, day: OldDay) -> bool:
         """Delete or show one day; say whether it is gone, or would be."""
         listed = day.listed
-        told = f"{listed.folder}: {self._sum(len(day.objects), day.rows, day.size_bytes)}"
+        text = f"{listed.folder}: {self._sum(len(day.objects), day.rows, day.size_bytes)}"
         other = day.kept or self._shared(day)
         if other:
             self._left += 1
-            self._line(f"LEFT {told}: {other}")
+            self._line(f"LEFT {text}: {other}")
             return False
         self._days += 1
         self._objects += len(day.objects)
         self._rows += day.rows or 0
         self._bytes += day.size_bytes
         if not self._yes:
-            self._line(f"WOULD DELETE {told}")
+            self._line(f"WOULD DELETE {text}")
             return True
         self._record(day, "begun")
         try:
             delete_day(self._storage, day)
         except JostlerError as exc:
             self._left += 1
-            self._line(f"LEFT {told}: {exc}")
+            self._line(f"LEFT {text}: {exc}")
             return False
         if self._tables:
             self._tables.forget_index(listed.place, listed.datatype, listed.day, WHY)
         self._record(day, "done")
-        self._line(f"DELETED {told}")
+        self._line(f"DELETED {text}")
         return True
 
     def _shared(self, day: OldDay) -> str:
@@ -140,10 +140,10 @@ class Deletion:
             for day, rows in self._tables.days(table, scope.first, scope.last):
                 if (datatype, day) in left or day >= newest.date():
                     continue
-                told = f"{table} {day}: {counted(rows, 'row')} in BigQuery"
+                text = f"{table} {day}: {counted(rows, 'row')} in BigQuery"
                 if self._yes:
                     self._tables.delete_day(table, day, WHY)
-                self._line(f"{'DELETED' if self._yes else 'WOULD DELETE'} {told}")
+                self._line(f"{'DELETED' if self._yes else 'WOULD DELETE'} {text}")
 
     def _record(self, day: OldDay, status: str) -> None:
         if not self._tables:
@@ -165,10 +165,10 @@ class Deletion:
         self._tables.write([row])
 
     def _end(self) -> int:
-        told = self._sum(self._objects, self._rows, self._bytes)
+        text = self._sum(self._objects, self._rows, self._bytes)
         verb = "deleted" if self._yes else "would be deleted; -yes deletes them"
         self._line(
-            f"{counted(self._days, 'day')}: {told} {verb}; {counted(self._left, 'day')} left"
+            f"{counted(self._days, 'day')}: {text} {verb}; {counted(self._left, 'day')} left"
         )
         return FAILED if self._left else DONE
 

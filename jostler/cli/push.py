@@ -142,7 +142,7 @@ def _run(parsed: Parsed) -> int:
             push.follow(sys.stdin.buffer)
         for word in parsed.words:
             push.word(word)
-    push.tell()
+    push.report()
     if stores and push.filenames:
         stored = _store(push.filenames, given, now=values["now"])
         return DONE if stored and not push.failed else FAILED
@@ -225,11 +225,11 @@ class Push:
                 if not data:
                     return
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Tell how many files were written."""
         counts = self._counts.items()
-        told = [f"{counted(number, 'file')} {outcome.value}" for outcome, number in counts]
-        say(f"{', '.join(told) or 'nothing was written'}: {self.given.top}")
+        parts = [f"{counted(number, 'file')} {outcome.value}" for outcome, number in counts]
+        say(f"{', '.join(parts) or 'nothing was written'}: {self.given.top}")
 
     def _files(self, top: str) -> Iterator[str]:
         """Yield the files of a directory and below that have one of the extensions."""

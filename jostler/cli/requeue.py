@@ -20,7 +20,7 @@ from jostler.config import Mode
 from jostler.errors import ConfigError
 from jostler.format.names import REJECTED
 from jostler.producer.outbox import Outbox
-from jostler.producer.requeue import Requeue, State, Told, alone
+from jostler.producer.requeue import Requeue, Result, State, alone
 from jostler.words import counted, shown
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def run(archive: Archive, _words: list[str]) -> int:
     try:
         with opened as outbox, nullcontext() if dry_run else alone(given.top):
             files = archive.catalogue.files(query, archive.tally)
-            requeue.run(files, values["reason"], outbox, lambda told: _tell(archive, told))
+            requeue.run(files, values["reason"], outbox, lambda result: _show(archive, result))
     except OSError as exc:
         archive.say(f"{exc.filename or given.top}: {exc.strerror or exc}")
         return FAILED
@@ -105,12 +105,12 @@ def _setting(archive: Archive) -> Setting:
         raise ValueError("; ".join(exc.problems)) from exc
 
 
-def _tell(archive: Archive, told: Told) -> None:
-    if told.state is State.GOOD:
-        sys.stdout.write(f"{told.filename}\n")
-    elif told.state in WRONG or archive.values["verbose"]:
-        more = f": {told.why}" if told.why else ""
-        archive.say(f"{shown(told.filename)}: {told.state.value}{more}")
+def _show(archive: Archive, result: Result) -> None:
+    if result.state is State.GOOD:
+        sys.stdout.write(f"{result.filename}\n")
+    elif result.state in WRONG or archive.values["verbose"]:
+        more = f": {result.why}" if result.why else ""
+        archive.say(f"{shown(result.filename)}: {result.state.value}{more}")
 
 
 def _tell_counts(archive: Archive, requeue: Requeue, given: Setting) -> None:

@@ -74,15 +74,15 @@ def told_old(
     for datatype, scope in retained(dict(retain), now.date()).items():
         for place in places:
             found = list(old_days(storage, [place], scope, min_age=timedelta(0), now=now))
-            told = f"{place.root}/{datatype}: kept {counted(retain[datatype], 'day')}"
+            text = f"{place.root}/{datatype}: kept {counted(retain[datatype], 'day')}"
             if not found:
-                yield shown(f"{told}; nothing is older")
+                yield shown(f"{text}; nothing is older")
                 continue
             days = [one.listed.day for one in found]
             objects = sum(len(one.objects) for one in found)
             total = size(sum(one.size_bytes for one in found))
             yield shown(
-                f"{told}; older: {counted(len(days), 'day')} from {min(days)} to {max(days)},"
+                f"{text}; older: {counted(len(days), 'day')} from {min(days)} to {max(days)},"
                 f" {counted(objects, 'object')}, {total}"
             )
             organization = f" -organization {place.organization}" if place.organization else ""

@@ -86,7 +86,7 @@ def run(archive: Archive, words: list[str]) -> int:
         else:
             reader = archive.closing(RowReader(archive.bucket, archive.moved))
             to.files(_watched(archive, report, archive.files(query)), reader)
-    _tell(archive, report, "bundle" if values["keep-packed"] else "file")
+    _report(archive, report, "bundle" if values["keep-packed"] else "file")
     return FAILED if report.problems else DONE
 
 
@@ -97,7 +97,7 @@ def _watched(archive: Archive, report: Retrieved, found: Iterable[T]) -> Iterato
         yield one
 
 
-def _tell(archive: Archive, report: Retrieved, noun: str) -> None:
+def _report(archive: Archive, report: Retrieved, noun: str) -> None:
     for problem in report.problems[:PROBLEMS_SHOWN]:
         archive.say(problem)
     if len(report.problems) > PROBLEMS_SHOWN:

@@ -73,7 +73,7 @@ class Rejected(NamedTuple):
         return self.filename, content_hash(one_line(self.content)).hex()
 
 
-class Told(NamedTuple):
+class Result(NamedTuple):
     """What became of a rejected file; `why` says more, if there is more to say."""
 
     filename: str
@@ -95,10 +95,10 @@ class Requeued:
     states: Counter[State] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
 
-    def add(self, told: Told) -> None:
+    def add(self, result: Result) -> None:
         """Count a file."""
         self.looked += 1
-        self.states[told.state] += 1
+        self.states[result.state] += 1
 
 
 class Requeue:
@@ -134,7 +134,7 @@ class Requeue:
         files: Iterable[File],
         reason: str,
         outbox: Outbox | None,
-        tell: Callable[[Told], object],
+        report: Callable[[Result], object],
     ) -> None:
         """Put the good ones of some rejected files into the spool.
 
@@ -142,12 +142,12 @@ class Requeue:
             files: rows of rejected1, of any datatype.
             reason: the reason that is meant; empty for all.
             outbox: writes; None only counts.
-            tell: called with what became of each file of the datatype and the reason.
+            report: called with what became of each file of the datatype and the reason.
         """
 
-        def note(told: Told) -> None:
-            self.counts.add(told)
-            tell(told)
+        def note(result: Result) -> None:
+            self.counts.add(result)
+            report(result)
 
         batch: list[Rejected] = []
         size = 0
@@ -160,22 +160,22 @@ class Requeue:
         self._put(batch, outbox, note)
 
     def _good(
-        self, files: Iterable[File], reason: str, note: Callable[[Told], object]
+        self, files: Iterable[File], reason: str, note: Callable[[Result], object]
     ) -> Iterator[Rejected]:
-        """Yield the files that are good now, and tell of the others."""
+        """Yield the files that are good now, and report the others."""
         for found in self._rows.read_all(files):
             if isinstance(found, Unread):
-                note(Told(found.file.filename, State.UNREAD, str(found.error)))
+                note(Result(found.file.filename, State.UNREAD, str(found.error)))
                 continue
             rejected = self._of(found)
             if rejected is None or (reason and rejected.reason != reason):
                 continue
             if not found.file.hash or len(rejected.content) != found.file.size:
-                note(Told(found.file.filename, State.NOT_WHOLE, rejected.reason))
+                note(Result(found.file.filename, State.NOT_WHOLE, rejected.reason))
             elif flaw := self._checks.rejection(rejected.content, rejected.filename):
                 self.counts.reasons[flaw.reason] += 1
                 at = f"{flaw.field}: " if flaw.field else ""
-                note(Told(found.file.filename, State.BAD, f"{flaw.reason}: {at}{flaw.detail}"))
+                note(Result(found.file.filename, State.BAD, f"{flaw.reason}: {at}{flaw.detail}"))
             else:
                 yield rejected
 
@@ -201,7 +201,7 @@ class Requeue:
         return file.filename
 
     def _put(
-        self, batch: list[Rejected], outbox: Outbox | None, note: Callable[[Told], object]
+        self, batch: list[Rejected], outbox: Outbox | None, note: Callable[[Result], object]
     ) -> None:
         """Write those of some good files that are neither in the spool nor stored."""
         missing = [rejected for rejected in batch if not self._is_known(rejected, note)]
@@ -209,14 +209,14 @@ class Requeue:
         names = {one.filename: one for one in reversed(missing)}
         for one in missing:
             if names[one.filename] is not one:
-                note(Told(one.filename, State.NAME_TAKEN))
+                note(Result(one.filename, State.NAME_TAKEN))
         missing = list(names.values())
         # After the spool was looked at: a file that an agent unlinked since then is in the archive
         # by now.  In the other order it could be missed in both.
         stored = self._stored_keys({parse_file(one.filename)[0] for one in missing})
         for one in missing:
             if one.key in stored:
-                note(Told(one.filename, State.STORED))
+                note(Result(one.filename, State.STORED))
         wanted = [one for one in missing if one.key not in stored]
         if outbox is not None:
             staged = [
@@ -225,12 +225,12 @@ class Requeue:
             ]
             outbox.publish(staged)
         for one in wanted:
-            note(Told(one.filename, State.GOOD, one.reason))
+            note(Result(one.filename, State.GOOD, one.reason))
 
-    def _is_known(self, rejected: Rejected, note: Callable[[Told], object]) -> bool:
+    def _is_known(self, rejected: Rejected, note: Callable[[Result], object]) -> bool:
         """Return whether this run has met the same file, or its name is taken in the spool."""
         if rejected.key in self._seen:
-            note(Told(rejected.filename, State.IN_SPOOL, "another rejected file is the same"))
+            note(Result(rejected.filename, State.IN_SPOOL, "another rejected file is the same"))
             return True
         self._seen.add(rejected.key)
         try:
@@ -238,7 +238,7 @@ class Requeue:
         except FileNotFoundError:
             return False
         is_same = one_line(there) == one_line(rejected.content)
-        note(Told(rejected.filename, State.IN_SPOOL if is_same else State.NAME_TAKEN))
+        note(Result(rejected.filename, State.IN_SPOOL if is_same else State.NAME_TAKEN))
         return True
 
     def _stored_keys(self, days: Iterable[Day]) -> set[tuple[str, str]]:

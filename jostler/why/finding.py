@@ -112,16 +112,16 @@ class Looked:
     Attributes:
         where: agent, journal, spool, bucket or BigQuery.
         done: whether it was searched.
-        told: what was searched there, or why it was not.
+        text: what was searched there, or why it was not.
     """
 
     where: str
     done: bool
-    told: str
+    text: str
 
     def to_json(self) -> dict[str, Any]:
         """Return what `parse` reads."""
-        return {"where": self.where, "done": self.done, "told": shown(self.told)}
+        return {"where": self.where, "done": self.done, "told": shown(self.text)}
 
     @classmethod
     def parse(cls, value: dict[str, Any]) -> Looked:
@@ -170,7 +170,7 @@ def as_text(answer: Answer, asked: str, now: datetime) -> str:
     for found in answer.findings:
         lines += _finding_lines(found, now)
     lines += [
-        f"{'looked at' if looked.done else 'NOT looked at'} {looked.where}: {shown(looked.told)}"
+        f"{'looked at' if looked.done else 'NOT looked at'} {looked.where}: {shown(looked.text)}"
         for looked in answer.looked
     ]
     return "\n".join(lines) + "\n"

@@ -190,7 +190,7 @@ class Reconciler:
             self.found.differences.append(f"{table} {span}: was not compared: {exc}")
             return
         for day in differ:
-            self._tell(table, day)
+            self._report(table, day)
 
     def _columns_of(self, day: TableDay) -> Fields:
         """Return the columns that a table has; report those that it lacks, once."""
@@ -204,7 +204,7 @@ class Reconciler:
                 self.found.differences.append(f"{difference}; the next load adds them")
         return self._columns[str(table)]
 
-    def _tell(self, table: TableName, differing: DifferingDay) -> None:
+    def _report(self, table: TableName, differing: DifferingDay) -> None:
         """Report a day whose rows differ: its bundles, and the first of its files."""
         good = self._good[str(table), date.fromisoformat(differing.day)]
         counts = differing.counts

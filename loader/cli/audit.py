@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from jostler.archive.audit.days import Limits, Schemas
 from jostler.archive.audit.mend import Mender
+from jostler.archive.audit.printer import Printer
 from jostler.archive.audit.scope import days, places_of
 from jostler.archive.audit.tables import AuditTables, open_tables
-from jostler.archive.audit.telling import Telling
 from jostler.storage import open_storage
 from loader.bucket import split_url
 from loader.cli.audit_options import ORPHANS, parse
@@ -56,11 +56,11 @@ def command(options: AuditOptions, console: Console) -> int:
     tables = _tables(options)
     left = looked = 0
     try:
-        with session(options.master, console.spark_said) as spark:
+        with session(options.master, console.spark_line) as spark:
             for url in options.bucket:
-                telling = _of_bucket(options, console, spark, url, tables)
-                left += telling.end(datetime.now(UTC))
-                looked += telling.sums.days
+                printer = _of_bucket(options, console, spark, url, tables)
+                left += printer.end(datetime.now(UTC))
+                looked += printer.sums.days
     finally:
         if tables:
             tables.close()
@@ -75,9 +75,9 @@ def _of_bucket(
     spark: SparkSession,
     url: str,
     tables: AuditTables | None,
-) -> Telling:
+) -> Printer:
     storage = open_storage(url, options.patience_s)
-    telling = Telling(
+    printer = Printer(
         url,
         options.scope,
         console.result,
@@ -93,8 +93,8 @@ def _of_bucket(
         for day in audit_days(
             spark, url, wave, limits=limits, schemas=schemas, patience_s=options.patience_s
         ):
-            telling.day(day)
-    return telling
+            printer.day(day)
+    return printer
 
 
 def _listed(options: AuditOptions, storage: Storage) -> Iterator[ListedDay]:

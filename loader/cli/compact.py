@@ -89,11 +89,11 @@ def _dry_run(compactor: Compactor, console: Console) -> int:
 
 
 def _summary(report: Report, console: Console, spent_s: float) -> None:
-    told = [one for one in report.left if one.reason in {"damaged", "no-index", "failed"}]
-    for one in told[:LEFT_SHOWN]:
+    problems = [one for one in report.left if one.reason in {"damaged", "no-index", "failed"}]
+    for one in problems[:LEFT_SHOWN]:
         console.result(f"{one.url}: left alone: {one.why}")
-    if len(told) > LEFT_SHOWN:
-        console.result(f"and {len(told) - LEFT_SHOWN} bundles more that were left alone")
+    if len(problems) > LEFT_SHOWN:
+        console.result(f"and {len(problems) - LEFT_SHOWN} bundles more that were left alone")
     for problem in report.problems:
         console.result(problem)
     done = report.done

@@ -80,7 +80,7 @@ class Console:
             line = {"time": now, "level": level, "event": event, "logger": "loader", **facts}
             self._write(json.dumps(line, default=str) + "\n")
 
-    def spark_said(self, line: str) -> None:
+    def spark_line(self, line: str) -> None:
         """Show a line of the log of Spark's JVM as an event; on a terminal only errors."""
         bad = " ERROR " in line or "Exception" in line
         self.event("spark.said", "warning" if bad else "debug", line=line)

@@ -61,8 +61,8 @@ def left_out(day: TableDay) -> int:
     for source in day.table.sources:
         prefix = f"{source.place.root}/{INDEX}/{Day(day.date).path}/"
         for entry in source.bucket.list(prefix, metadata=True):
-            told = entry.metadata.get("repeats", "")
-            found += int(told) if told.isdecimal() else 0
+            repeats = entry.metadata.get("repeats", "")
+            found += int(repeats) if repeats.isdecimal() else 0
     return found
 
 

@@ -83,9 +83,9 @@ def audit_days(
         for number, day in enumerate(days)
         for nth, bundle in enumerate(day.bundles)
     ]
-    told, same = _run(spark, url, tasks, patience_s) if tasks else ({}, {})
+    results, same = _run(spark, url, tasks, patience_s) if tasks else ({}, {})
     for number, day in enumerate(days):
-        found = [told[number][nth] for nth in range(len(day.bundles))]
+        found = [results[number][nth] for nth in range(len(day.bundles))]
         yield summed(day, found, _Repeated(same.get(number, [])), limits, schemas)
 
 
@@ -95,7 +95,7 @@ def _run(
     """Return what was found of each bundle, and the places of equal rows, by day."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark's own name; only with Spark
 
-    told: dict[int, dict[int, BundleFound]] = defaultdict(dict)
+    results: dict[int, dict[int, BundleFound]] = defaultdict(dict)
     same: dict[int, list[list[tuple[int, int]]]] = defaultdict(list)
     parts = groups(tasks, GROUPS_PER_CORE * spark.sparkContext.defaultParallelism)
 
@@ -108,14 +108,14 @@ def _run(
     rows = spark.range(0, len(parts), 1, len(parts)).mapInArrow(task, DDL).persist()
     try:
         for row in rows.where("found IS NOT NULL").select("day", "bundle", "found").collect():
-            told[row.day][row.bundle] = pickle.loads(row.found)  # noqa: S301 - our own executors wrote it
+            results[row.day][row.bundle] = pickle.loads(row.found)  # noqa: S301 - our own executors wrote it
         places = F.collect_list(F.struct("bundle", "line")).alias("places")
         keyed = rows.where("key IS NOT NULL").groupBy("day", "key").agg(places)
         for row in keyed.where(F.size("places") > 1).select("day", "places").collect():
             same[row.day].append([(place.bundle, place.line) for place in row.places])
     finally:
         rows.unpersist()
-    return told, same
+    return results, same
 
 
 def _batch(task: AuditTask, found: BundleFound) -> pa.RecordBatch:

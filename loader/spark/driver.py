@@ -112,7 +112,7 @@ def per_bundle(found: pa.Table, lines: Lines) -> list[BundleResult]:
     """Return the result of each bundle, in order."""
     whole = found.filter(pc.is_valid(found["whole"]))
     repeated, renewed = _counts(lines.repeated), _counts(lines.renewed)
-    told = zip(whole["pos"].to_pylist(), whole["whole"].to_pylist(), strict=True)
+    wholes = zip(whole["pos"].to_pylist(), whole["whole"].to_pylist(), strict=True)
     return [
         BundleResult(
             bundle=pos >> LINE_BITS,
@@ -120,7 +120,7 @@ def per_bundle(found: pa.Table, lines: Lines) -> list[BundleResult]:
             renewed=renewed.get(pos >> LINE_BITS, 0),
             **facts,
         )
-        for pos, facts in sorted(told, key=lambda one: one[0])
+        for pos, facts in sorted(wholes, key=lambda one: one[0])
     ]
 
 

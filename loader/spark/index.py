@@ -130,7 +130,7 @@ def examined(
         try:
             if isinstance(data, BucketError):
                 raise data
-            keys, rows = _told(data, task)
+            keys, rows = _read_index(data, task)
             if task.sampled:
                 _compare(task, rows, tables[task.data.table], patience_s)
             yield Examined(ordinal, keys)
@@ -161,7 +161,7 @@ def groups(tasks: list[_S], count: int) -> list[list[_S]]:
     return made
 
 
-def _told(data: bytes, task: IndexTask) -> tuple[bytes, list[_WholeRaw]]:
+def _read_index(data: bytes, task: IndexTask) -> tuple[bytes, list[_WholeRaw]]:
     """Return a key for each row of an index, and if the bundle is sampled, its rows.
 
     Of an index whose bundle is not sampled, only the first and the last row of each block are read

@@ -152,7 +152,7 @@ def test_a_time_means_the_span_that_it_names(text: str, start: str, span: timede
 
 def test_a_text_is_read_as_all_that_it_may_be() -> None:
     def said(text: str) -> list[str]:
-        return [reading.said.partition(" ")[0] for reading in readings(text, FIRST, LAST)]
+        return [reading.description.partition(" ")[0] for reading in readings(text, FIRST, LAST)]
 
     assert said("ab" * 16) == ["with"]
     assert said("job-7") == ["named", "of"]

@@ -128,9 +128,9 @@ def refuse_what_is_privileged(plane: ControlPlane) -> None:
             "containers": [{"name": "c", "image": "x", "securityContext": {"privileged": True}}]
         },
     }
-    told = plane.kubectl("apply", "-f", "-", text=json.dumps(pod), fails=True)
-    if "violates PodSecurity" not in told:
-        raise RuntimeError(f"a privileged pod was refused for another reason: {told}")
+    answer = plane.kubectl("apply", "-f", "-", text=json.dumps(pod), fails=True)
+    if "violates PodSecurity" not in answer:
+        raise RuntimeError(f"a privileged pod was refused for another reason: {answer}")
     print("a privileged pod: refused by pod security")
 
 

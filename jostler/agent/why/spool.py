@@ -94,7 +94,7 @@ def files(asked: Asked, setting: Setting) -> tuple[list[str], Looked]:
     found = list(islice(_files(asked, setting), FOUND_MOST))
     if here.done:
         more = " and perhaps more: give its path" if len(found) == FOUND_MOST else ""
-        here = replace(here, told=f"{here.told}: {len(found)} files of this name{more}")
+        here = replace(here, text=f"{here.text}: {len(found)} files of this name{more}")
     return found, here
 
 

@@ -133,8 +133,8 @@ def found_of(storage: Storage, bundle: Bundle) -> BundleFound:
     try:
         found = checked(storage, bundle)
     except StorageError as exc:
-        told = Problem(bundle.data.name, 0, Kind.UNREADABLE, str(exc))
-        return BundleFound(problems=(told,))
+        problem = Problem(bundle.data.name, 0, Kind.UNREADABLE, str(exc))
+        return BundleFound(problems=(problem,))
     if found is None:
         return BundleFound(is_gone=True)
     return BundleFound(
@@ -159,13 +159,13 @@ def audit(
         for place in places:
             for listed in listed_days(storage, place, scope):
                 same = Keys()
-                told = _in_order(pool, storage, listed.bundles)
-                yield summed(listed, told, same, limits, schemas)
+                results = _in_order(pool, storage, listed.bundles)
+                yield summed(listed, results, same, limits, schemas)
 
 
 def summed(
     listed: ListedDay,
-    told: Iterable[BundleFound],
+    results: Iterable[BundleFound],
     same: Same,
     limits: Limits,
     schemas: Schemas,
@@ -174,13 +174,13 @@ def summed(
 
     Args:
         listed: what the bucket lists.
-        told: what was found of each bundle, in order.
+        results: what was found of each bundle, in order.
         same: gets the keys of the rows, and knows which occur more than once.
         limits: from when on a day has too many small bundles.
         schemas: looks at table schemas.
     """
     day = DayFound(listed=listed)
-    for number, one in enumerate(told):
+    for number, one in enumerate(results):
         if not one.is_gone:
             day.rows[listed.bundles[number].data.name] = one.rows
         day.of_go += one.go

@@ -129,7 +129,7 @@ def _explained(name: BundleName, found: Explained) -> Checked:
         go=found.go,
         keys=list(keys(files)),
         files=files,
-        problems=tuple(Problem(*one) for one in found.told),
+        problems=tuple(Problem(*one) for one in found.problems),
     )
 
 
@@ -179,12 +179,12 @@ class _Proof:
         if self._name.datatype == REJECTED:  # their Hash is that of Content
             return None
         try:
-            told = _ROWS.decode_lines(isal_zlib.decompress(index, wbits=31))
+            index_rows = _ROWS.decode_lines(isal_zlib.decompress(index, wbits=31))
         except (isal_zlib.error, EOFError, msgspec.DecodeError, UnicodeDecodeError):  # type: ignore[misc]
             return None
-        if not told or not self._is_index(data, told):
+        if not index_rows or not self._is_index(data, index_rows):
             return None
-        rows = [one.raw for one in told]
+        rows = [one.raw for one in index_rows]
         places = _places(rows)
         blocks = by_blocks(data, [(offset, length) for offset, length, _ in places])
         if blocks is None:
@@ -198,15 +198,15 @@ class _Proof:
             self.plain_bytes += len(plain)
         return found
 
-    def _is_index(self, data: bytes, told: Sequence[_Row]) -> bool:
+    def _is_index(self, data: bytes, index_rows: Sequence[_Row]) -> bool:
         """Say whether rows of an index are those of this bundle, as far as they tell."""
         name, day = self._name, self._name.day
         folder = f"{day.path}/"
         try:
-            nodes = nodes_of(data) or [name.node] * len(told)
+            nodes = nodes_of(data) or [name.node] * len(index_rows)
         except ValueError:
             return False
-        return len(nodes) == len(told) and all(
+        return len(nodes) == len(index_rows) and all(
             raw.Line == line
             and one.date == day.iso
             and one.archiver.ArchiveURL == self._index_url
@@ -216,18 +216,18 @@ class _Proof:
             and raw.Node == node
             and raw.Filename.startswith(folder)
             for line, (one, raw, node) in enumerate(
-                ((one, one.raw, node) for one, node in zip(told, nodes, strict=True)), 1
+                ((one, one.raw, node) for one, node in zip(index_rows, nodes, strict=True)), 1
             )
         )
 
-    def _keys(self, plain: bytes, told: Sequence[_Raw]) -> list[bytes] | None:
+    def _keys(self, plain: bytes, index_rows: Sequence[_Raw]) -> list[bytes] | None:
         """Return the keys of one block's rows, if its lines are those of these index rows."""
         *lines, rest = plain.split(b"\n")
-        if rest or len(lines) != len(told):
+        if rest or len(lines) != len(index_rows):
             return None
         head, datatype = self._head, self._name.datatype
         found = []
-        for line, one in zip(lines, told, strict=True):
+        for line, one in zip(lines, index_rows, strict=True):
             begin = head + orjson.dumps(one.Filename) + _HEAD_END
             if not line.startswith(begin):  # a merged bundle's rows have several heads
                 head = self._head = self._head_of(line)
@@ -282,6 +282,6 @@ def keys(files: Sequence[Stored]) -> Iterator[bytes]:
         yield blake2b("\0".join(parts).encode(), digest_size=_HASH_BYTES).digest()
 
 
-def says_no_data(index_name: BundleName) -> Problem:
+def missing_data(index_name: BundleName) -> Problem:
     """Return the problem of an index without bundle."""
     return Problem(str(index_name), 0, Kind.NO_DATA, NO_DATA)

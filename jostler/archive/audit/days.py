@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from jostler.archive.audit.bundle import says_no_data
+from jostler.archive.audit.bundle import missing_data
 from jostler.archive.audit.problem import Kind, Problem
 from jostler.errors import MissingError, StorageError
 from jostler.format.names import INDEX
@@ -49,7 +49,7 @@ class Limits:
 def of_listing(day: ListedDay, limits: Limits) -> Iterator[Problem]:
     """Yield what the names and sizes of a day's objects say."""
     for index_name, _ in day.orphans:
-        yield says_no_data(index_name)
+        yield missing_data(index_name)
     for name, why in day.others:
         yield Problem(name, 0, Kind.FOREIGN, why.removeprefix(f"{name!r} "))
     small = sum(one.data.size_bytes < limits.small_bytes for one in day.bundles)

@@ -43,7 +43,7 @@ class Explained:
         go: whether the Go agent wrote it.
         files: node, datatype, Filename, digest of `raw`, Hash of the index row, whether rejected;
             as far as rows and index rows can be held against each other.
-        told: object, line, kind and detail of each problem.
+        problems: object, line, kind and detail of each problem.
     """
 
     lines: int = 0
@@ -51,11 +51,11 @@ class Explained:
     plain_bytes: int = 0
     go: bool = False
     files: list[tuple[str, str, str, str, str, bool]] = field(default_factory=list)
-    told: list[tuple[str, int, Kind, str]] = field(default_factory=list)
+    problems: list[tuple[str, int, Kind, str]] = field(default_factory=list)
 
-    def say(self, name: BundleName, kind: Kind, detail: str, line: int = 0) -> None:
+    def add(self, name: BundleName, kind: Kind, detail: str, line: int = 0) -> None:
         """Add a problem of an object, or of one of its lines."""
-        self.told.append((str(name), line, kind, detail))
+        self.problems.append((str(name), line, kind, detail))
 
 
 class Explainer:
@@ -79,7 +79,7 @@ class Explainer:
         self._nodes = self._nodes_of_rows(data, len(rows) if is_whole else 0)
         found.go = any(one.go for one in rows if one)
         if index_name is None or index is None:
-            found.say(name, Kind.NO_INDEX, NO_INDEX)
+            found.add(name, Kind.NO_INDEX, NO_INDEX)
             self._note_all(rows)
             return found
         if not is_whole:  # the stream explains all that its rows lack
@@ -87,7 +87,7 @@ class Explainer:
             return found
         entries = self._go_index(index_name, index) if found.go else self._index(index_name, index)
         if len(entries) != len(rows):
-            found.say(name, Kind.DISAGREES, f"{len(rows)} rows, but {len(entries)} in its index")
+            found.add(name, Kind.DISAGREES, f"{len(rows)} rows, but {len(entries)} in its index")
             self._note_all(rows)
             return found
         blocks = _Blocks(data)
@@ -95,7 +95,7 @@ class Explainer:
             if one is None or not entry:  # already reported
                 continue
             for detail in self._differences(one, entry, line, blocks):
-                found.say(name, Kind.DISAGREES, detail, line)
+                found.add(name, Kind.DISAGREES, detail, line)
             self._note(one, entry, line)
         return found
 
@@ -115,7 +115,7 @@ class Explainer:
         try:
             lines = lines_of(data)
         except RowError as exc:
-            found.say(name, Kind.DAMAGED, str(exc))
+            found.add(name, Kind.DAMAGED, str(exc))
             return [], False
         found.lines, found.plain_bytes = len(lines), sum(map(len, lines))
         rows = list(self._rows(name, lines, Kind.BAD_ROW))
@@ -128,21 +128,21 @@ class Explainer:
             try:
                 one = row(line)
             except RowError as exc:
-                self._found.say(name, kind, str(exc), number)
+                self._found.add(name, kind, str(exc), number)
                 yield None
                 continue
             if not one.go and not line.endswith(b"\n"):
-                self._found.say(name, kind, "the line has no end", number)
+                self._found.add(name, kind, "the line has no end", number)
             for is_of_day, detail in _column_problems(name, one, f"{self._bucket}/{name}"):
-                told = Kind.OTHER_DAY if is_of_day and kind is Kind.BAD_ROW else kind
-                self._found.say(name, told, detail, number)
+                reported = Kind.OTHER_DAY if is_of_day and kind is Kind.BAD_ROW else kind
+                self._found.add(name, reported, detail, number)
             yield one
 
     def _index_lines(self, name: BundleName, index: bytes) -> list[bytes]:
         try:
             return lines_of(index)
         except RowError as exc:
-            self._found.say(name, Kind.DISAGREES, str(exc))
+            self._found.add(name, Kind.DISAGREES, str(exc))
             return []
 
     def _index(self, name: BundleName, index: bytes) -> list[dict[str, Any]]:
@@ -155,7 +155,7 @@ class Explainer:
             bad += [key for key in FACTS if not isinstance(entry.get(key), str | None)]
             if entry and bad:
                 detail = f"the index row has no good {', '.join(bad)}"
-                self._found.say(name, Kind.DISAGREES, detail, number)
+                self._found.add(name, Kind.DISAGREES, detail, number)
             entries.append({} if bad else entry)
         return entries
 
@@ -166,7 +166,7 @@ class Explainer:
             entry = self._members(name, line, number) if is_bare(line) else {}
             if set(entry) != _GO_INDEX_KEYS or loadable_index(line) == line:
                 detail = "no index line as the Go agent writes it"
-                self._found.say(name, Kind.DISAGREES, detail, number)
+                self._found.add(name, Kind.DISAGREES, detail, number)
                 entry = {}
             entries.append(entry)
         return entries
@@ -175,7 +175,7 @@ class Explainer:
         try:
             return members(value)
         except RowError as exc:
-            self._found.say(name, Kind.DISAGREES, str(exc), number)
+            self._found.add(name, Kind.DISAGREES, str(exc), number)
             return {}
 
     def _row_problems(self, one: Row, entry: dict[str, Any], line: int) -> list[str]:
@@ -214,11 +214,11 @@ class Explainer:
         try:
             nodes = nodes_of(data)
         except ValueError as exc:
-            self._found.say(self._name, Kind.DAMAGED, str(exc))
+            self._found.add(self._name, Kind.DAMAGED, str(exc))
             return []
         if nodes and rows and len(nodes) != rows:
             detail = f"{rows} rows, but {len(nodes)} in its table of nodes"
-            self._found.say(self._name, Kind.DAMAGED, detail)
+            self._found.add(self._name, Kind.DAMAGED, detail)
         return nodes
 
     def _note(self, one: Row, entry: dict[str, Any], line: int) -> None:

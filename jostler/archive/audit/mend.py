@@ -204,7 +204,7 @@ class Mender:
         store_then_remove(self.storage, made, old)
         where = f"; they are in {made[0].name}" if made else ""
         place = self._quarantine_url(bundle.data.name)
-        return f"{saved.told}{where}; the damaged object is in {place}"
+        return f"{saved.summary}{where}; the damaged object is in {place}"
 
     def _new_bundle(
         self,

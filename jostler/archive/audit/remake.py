@@ -119,7 +119,7 @@ def index_of(
         raise CannotError(f"the index cannot be made: {exc}") from exc
     if len(nodes) != len(rows):
         raise CannotError("the index cannot be made: its table of nodes is that of other rows")
-    told = {node: shared(name.datatype, node, f"{bucket}/{name}") for node in set(nodes)}
+    shared_of = {node: shared(name.datatype, node, f"{bucket}/{name}") for node in set(nodes)}
     heads: dict[tuple[str, str], bytes] = {}
     for line, (one, entry, lies, node) in enumerate(
         zip(rows, entries, _places(blocks, len(rows)), nodes, strict=True), 1
@@ -133,7 +133,7 @@ def index_of(
             filename,
             size=entry.size,
             added=instant(entry.added_us),
-            shared=told[node],
+            shared=shared_of[node],
             line=line,
             digest=entry.hash,
             place=lies,
@@ -176,9 +176,9 @@ def _entry(
     before = known.get(filename)
     facts = Facts(None, None, None)
     if fields:
-        told = fields.facts(filename, one.raw, 0)
-        start = told.start_us if "Start" in fields.columns else None
-        facts = Facts(start, told.end_us, told.work_id)
+        values = fields.facts(filename, one.raw, 0)
+        start = values.start_us if "Start" in fields.columns else None
+        facts = Facts(start, values.end_us, values.work_id)
     if before is None or (before.hash_of_raw and before.hash != found):
         return _Entry(filename, len(one.raw), micros(added), found, facts)
     if before.start or before.end or before.work_id:
@@ -191,12 +191,12 @@ def _entry(
 def _rejected(filename: str, one: Row, added: datetime) -> _Entry:
     """Return the entry of a rejected file: its row says itself when it was read."""
     try:
-        told = members(one.raw)
-        content = b64decode(str(told.get("Content", "")), validate=True)
-        when = datetime.fromisoformat(str(told.get("TimeAdded"))).astimezone(UTC)
+        columns = members(one.raw)
+        content = b64decode(str(columns.get("Content", "")), validate=True)
+        when = datetime.fromisoformat(str(columns.get("TimeAdded"))).astimezone(UTC)
     except (RowError, ValueError):
-        told, content, when = {}, b"", added
-    size = told.get("Size")
+        columns, content, when = {}, b"", added
+    size = columns.get("Size")
     size = size if isinstance(size, int) else len(content)
     is_whole = bool(content) and len(content) == size
     found = digest(content) if is_whole else ""

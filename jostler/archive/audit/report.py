@@ -58,9 +58,9 @@ def facts(mended: Mended) -> dict[str, Any]:
     }
 
 
-def json_line(told: Mapping[str, Any]) -> str:
+def json_line(value: Mapping[str, Any]) -> str:
     """Return a JSON object in one line."""
-    return json.dumps(told, ensure_ascii=True, separators=(",", ":"))
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
 
 
 def summary(sums: Sums, left: int, mended: int) -> dict[str, Any]:
@@ -96,13 +96,13 @@ def rows(
             "Experiment": place.experiment,
             "Datatype": datatype,
             "date": None if day.year > 2099 else day.isoformat(),  # noqa: PLR2004 - beside the days
-            "Kind": told["kind"],
-            "Object": told["object"],
-            "Line": told["line"],
-            "Detail": told["detail"],
-            "Status": told["status"],
-            "Done": told["done"],
+            "Kind": fields["kind"],
+            "Object": fields["object"],
+            "Line": fields["line"],
+            "Detail": fields["detail"],
+            "Status": fields["status"],
+            "Done": fields["done"],
         }
         for place, datatype, day, mended in ends
-        for told in (facts(mended),)
+        for fields in (facts(mended),)
     ]

@@ -67,7 +67,7 @@ class Salvaged:
     doubtful: int = 0
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """What was saved and what is lost, in one sentence."""
         saved = f"{counted(len(self.rows), 'row')} saved"
         if not self.verified:

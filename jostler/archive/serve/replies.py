@@ -49,9 +49,9 @@ def failed(request: Request, code: str, message: str, status: int) -> Response:
     """Reply with an error: JSON below `/v0/`, else a page."""
     if request.url.path.startswith("/v0/"):
         return JSONResponse({"code": code, "message": message}, status_code=int(status))
-    told = tag("p", message[:TEXT_MAX], class_="problem")
+    paragraph = tag("p", message[:TEXT_MAX], class_="problem")
     site = Site(archive="", version=build.version(), now=datetime.now(UTC), has_ledger=False)
-    body = plain_page(site, HTTPStatus(status).phrase, told, trail=[("archive", "/")])
+    body = plain_page(site, HTTPStatus(status).phrase, paragraph, trail=[("archive", "/")])
     return html(body, int(status))
 
 
@@ -62,8 +62,8 @@ async def no_page(request: Request, _exc: Exception) -> Response:
 
 async def not_allowed(request: Request, _exc: Exception) -> Response:
     """Reply that nothing can be changed."""
-    told = "the archive can only be read: GET and HEAD"
-    return failed(request, "NotAllowed", told, HTTPStatus.METHOD_NOT_ALLOWED)
+    message = "the archive can only be read: GET and HEAD"
+    return failed(request, "NotAllowed", message, HTTPStatus.METHOD_NOT_ALLOWED)
 
 
 def html(body: bytes, status: int = 200) -> Response:

@@ -84,10 +84,10 @@ def _feeds(feeds: Sequence[Mapping[str, Any]], now: datetime | None) -> Html:
 
 def _cells(feed: Mapping[str, Any], now: datetime | None) -> Sequence[Content]:
     error = feed["error"]
-    told: Content = NOTHING
+    problem: Content = NOTHING
     if error:
         times = f"{words.counted(error['times'], 'time')}, last "
-        told = wrapped(error["text"], tag("p", times, when(error["at"], now), class_="hint"))
+        problem = wrapped(error["text"], tag("p", times, when(error["at"], now), class_="hint"))
     return (
         wrapped(tag("b", feed["id"]), tag("p", name(feed["url"]), class_="hint")),
         words.duration(feed["every_s"]),
@@ -95,7 +95,7 @@ def _cells(feed: Mapping[str, Any], now: datetime | None) -> Sequence[Content]:
         words.count(feed["unchanged"]),
         words.count(sum(feed["failures"].values())),
         when(feed["last_success"], now, missing="none yet"),
-        told,
+        problem,
     )
 
 

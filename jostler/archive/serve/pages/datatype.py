@@ -104,9 +104,9 @@ def _sorted(nodes: list[NodeSums], sort: str) -> list[NodeSums]:
 
 def _sorting(name: str, chosen: str) -> Html:
     parts: list[Content] = ["Sorted by "]
-    for key, said in SORTS.items():
+    for key, label in SORTS.items():
         parts += [
-            tag("b", said) if key == chosen else link(said, datatype_url(name, sort=key)),
+            tag("b", label) if key == chosen else link(label, datatype_url(name, sort=key)),
             " ",
         ]
     return tag("p", *parts, class_="note")

@@ -100,8 +100,8 @@ def _content(found: File, raw: bytes, problem: str) -> list[Content]:
     if problem:
         return [tag("p", "It cannot be shown.", class_="note")]
     if len(raw) > SHOWN_MAX:
-        told = f"It has {words.size(len(raw))}, too much for this page."
-        return [tag("p", download), tag("p", told, class_="note")]
+        note = f"It has {words.size(len(raw))}, too much for this page."
+        return [tag("p", download), tag("p", note, class_="note")]
     return [tag("p", download), tag("pre", pretty(raw))]
 
 

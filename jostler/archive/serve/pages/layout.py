@@ -112,8 +112,8 @@ def _trail(trail: Sequence[tuple[str, str]]) -> Html:
     if not trail:
         return NOTHING
     steps: list[Content] = []
-    for said, address in trail:
-        steps += [tag("a", tag("bdi", said), href=address), " › "]  # noqa: RUF001 - a separator
+    for label, address in trail:
+        steps += [tag("a", tag("bdi", label), href=address), " › "]  # noqa: RUF001 - a separator
     return tag("nav", *steps[:-1], aria_label="pages above")
 
 
@@ -131,9 +131,9 @@ def card(title: str, *content: Content) -> Html:
     return tag("section", tag("h2", title), *content, class_="card")
 
 
-def link(said: str, address: str) -> Html:
+def link(text: str, address: str) -> Html:
     """Make a link whose text is a name that strangers chose."""
-    return tag("a", tag("bdi", said), href=address)
+    return tag("a", tag("bdi", text), href=address)
 
 
 def datatype_url(datatype: str, **parameters: str) -> str:
@@ -173,7 +173,7 @@ def table(
         numbers: the columns that hold numbers, counted from 0.
     """
     right = set(numbers)
-    first = tag("tr", *(tag("th", said, scope="col") for said in heads))
+    first = tag("tr", *(tag("th", head, scope="col") for head in heads))
     body = [
         tag(
             "tr",
@@ -209,16 +209,16 @@ def files_table(files: Iterable[File], now: datetime, *, of_node: bool = True) -
 
 def instant(when: datetime, now: datetime) -> Html:
     """Show an instant and how long ago it was."""
-    said = f"{when:%Y-%m-%d %H:%M:%S}"
-    shown = tag("time", said, datetime=words.rfc3339(when))
+    text = f"{when:%Y-%m-%d %H:%M:%S}"
+    shown = tag("time", text, datetime=words.rfc3339(when))
     return tag("span", shown, " ", tag("span", words.ago(when, now), class_="ago"))
 
 
 def pager(previous: str | None, following: str | None) -> Html:
     """Make the links to the pages before and after this one."""
     links = [
-        tag("a", said, href=address, rel=rel)
-        for said, address, rel in (("← before", previous, "prev"), ("more →", following, "next"))
+        tag("a", label, href=address, rel=rel)
+        for label, address, rel in (("← before", previous, "prev"), ("more →", following, "next"))
         if address
     ]
     return tag("p", *links, class_="pager") if links else NOTHING
@@ -261,17 +261,17 @@ def square(
         loaded: whether BigQuery has the day; None if nobody can tell.
         read: whether the day was read; else nothing is known of it.
     """
-    said = f"{day}: {words.counted(sums.files, 'file')}, {words.size(sums.size_bytes)}"
+    text = f"{day}: {words.counted(sums.files, 'file')}, {words.size(sums.size_bytes)}"
     classes = ["sq", f"q{shade(sums.files, most)}"]
     if not read:
-        said, classes = f"{day}: not read yet", ["sq", "unread"]
+        text, classes = f"{day}: not read yet", ["sq", "unread"]
     if sums.rejected:
-        said += f", {sums.rejected:,} rejected"
+        text += f", {sums.rejected:,} rejected"
         classes.append("rejects")
     if sums.files and loaded is False:
-        said += ", not in BigQuery yet"
+        text += ", not in BigQuery yet"
         classes.append("absent")
-    return tag("a", href=address, class_=" ".join(classes), title=said, aria_label=said)
+    return tag("a", href=address, class_=" ".join(classes), title=text, aria_label=text)
 
 
 def legend(*, has_ledger: bool) -> Html:

@@ -76,9 +76,9 @@ def _datatypes(site: Site, summary: Summary, name: str) -> Html:
             tag("td", square(one, day, most, f"?day={day}", loaded=None, read=True))
             for day, one in zip(days, sums, strict=True)
         ]
-        told = instant(last, site.now) if last else "no file"
+        latest = instant(last, site.now) if last else "no file"
         rows.append(
-            tag("tr", tag("td", link(datatype, datatype_url(datatype))), *cells, tag("td", told))
+            tag("tr", tag("td", link(datatype, datatype_url(datatype))), *cells, tag("td", latest))
         )
     if not rows:
         return tag("p", "Nothing in the last five weeks.", class_="note")

@@ -32,7 +32,7 @@ _SPANS = {0: timedelta(days=1), 2: timedelta(hours=1), 5: timedelta(minutes=1)}
 class Reading:
     """One way to understand the text: what it may be, and the query for it."""
 
-    said: str
+    description: str
     query: Query
 
 
@@ -103,7 +103,7 @@ def search(
     """
     sections = [
         card(
-            f"Files {one.reading.said}",
+            f"Files {one.reading.description}",
             files_table(one.files, site.now),
             tag("p", "There are more; `jostler list` shows all.", class_="note")
             if one.more

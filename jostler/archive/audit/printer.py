@@ -1,6 +1,6 @@
-"""Tell what an audit finds as it is found, and sum it up; by threads or by Spark, it is told alike.
+"""Print what an audit finds as it is found, and its sums; the same for threads and for Spark.
 
-**Invariant:** each problem is told once, with its end; the sums count what was told.
+**Invariant:** each problem is printed once, with its end; the sums count what was printed.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class Tables(Protocol):
         """Append rows to the table `audits`."""
 
 
-class Telling:
-    """Tells the problems of one bucket.
+class Printer:
+    """Prints the problems of one bucket.
 
     Args:
         bucket: its URL.
         scope: what is looked at.
         line: writes a line for the reader.
         as_json: whether lines are JSON objects.
-        mender: mends what is told; None if nothing is to be mended.
+        mender: mends what is found; None if nothing is to be mended.
         tables: BigQuery; None if it is not asked.
     """
 
@@ -70,7 +70,7 @@ class Telling:
         self._seen: dict[tuple[Place, str], set[date]] = {}
 
     def day(self, day: DayFound) -> None:
-        """Tell the problems of a day; mend them first if that is asked."""
+        """Print the problems of a day; mend them first if that is asked."""
         listed = day.listed
         if self._tables:
             day.problems += self._tables.differences(day, self._bucket, self._scope)
@@ -78,15 +78,15 @@ class Telling:
         if listed.bundles:
             self._seen.setdefault((listed.place, listed.datatype), set()).add(listed.day)
         for end in self._mender.mend(day) if self._mender else map(Mended, day.problems):
-            self._tell(listed.place, listed.datatype, listed.day, end)
+            self._print(listed.place, listed.datatype, listed.day, end)
 
     def end(self, now: datetime) -> int:
-        """Tell the sums, and write the table of audits; return how many problems are left."""
+        """Print the sums, and write the table of audits; return how many problems are left."""
         if self._tables:
             for (place, datatype), days in self._seen.items():
                 for day, problem in self._tables.gone(place, datatype, days, self._scope):
                     self.sums.problems[problem.kind] += 1
-                    self._tell(place, datatype, day, Mended(problem))
+                    self._print(place, datatype, day, Mended(problem))
             self._tables.write(report.rows(self._ends, self._bucket, now))
         mended = sum(bool(end.done) for *_, end in self._ends)
         left = len(self._ends) - mended
@@ -96,6 +96,6 @@ class Telling:
             self._line(report.last_line(self.sums, left, mended))
         return left
 
-    def _tell(self, place: Place, datatype: str, day: date, end: Mended) -> None:
+    def _print(self, place: Place, datatype: str, day: date, end: Mended) -> None:
         self._line(report.json_line(report.facts(end)) if self._as_json else report.text(end))
         self._ends.append((place, datatype, day, end))
