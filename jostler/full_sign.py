@@ -1,4 +1,4 @@
-"""The sign that tells services to write no more files: `.jostler/FULL` in the experiment's spool.
+"""The sign that asks services to write no more files: `.jostler/FULL` in the experiment's spool.
 
 **Invariant:** the file has no bytes and is no measurement file: it lies in no datatype's directory,
 below a hidden one.  While it stands, its time is renewed each minute; one that is older was left

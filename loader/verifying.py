@@ -75,7 +75,7 @@ class Verifier:
         console: shows events and progress.
         planner: knows the tables.
         staging: the names of the objects that the run writes.
-        stopping: tells whether the run is to end early.
+        stopping: knows whether the run is to end early.
         stack: keeps Spark's session until the run ends.
 
     Attributes:

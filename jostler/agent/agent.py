@@ -236,7 +236,7 @@ class Agent:
         )
 
     def run(self) -> bool:
-        """Move files from the spool to the bucket until told to stop, then upload what is open.
+        """Move files from the spool to the bucket until stopped, then upload what is open.
 
         Returns:
             Whether everything that was taken is stored and, with `-once`, nothing that should
@@ -323,7 +323,7 @@ class Agent:
             log.info("journal.replayed", entries=len(records))
 
     def _leave(self, record: Record, reason: str) -> None:
-        """Tell of a record that is for another bucket, and leave it and its files alone."""
+        """Log a record that is for another bucket, and leave it and its files alone."""
         self._in_flight.leave(record, time.monotonic())
         log.error(
             "journal.foreign",

@@ -153,7 +153,7 @@ class GivingUp:
         try:
             state, at_us, writer = _seen(directories, path)
         except OSError:
-            return False  # it is gone, or cannot be read: the intake says so
+            return False  # it is gone, or cannot be read: the intake reports it
         age_ns = at_us * 1000 - max(state.mtime_ns, state.ctime_ns)
         # A time in the future says nothing of the age: such a file may go, or a wrong clock would
         # keep it for ever.
@@ -218,7 +218,7 @@ class GivingUp:
         except FileNotFoundError:
             return True
         except OSError:
-            return False  # the clean-up tries again, and tells of it
+            return False  # the clean-up tries again, and logs the failure
 
 
 def _split(path: str) -> tuple[str, str]:

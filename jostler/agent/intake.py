@@ -248,7 +248,7 @@ class Intake:
         return None
 
     def _unreadable(self, path: str, exc: OSError) -> Verdict:
-        """Retry a few times; then store a rejected1 row that says so, and leave the file."""
+        """Retry a few times; then store a rejected1 row with the reason, and leave the file."""
         try:
             state = self.state_of(path)
         except OSError:

@@ -1,4 +1,4 @@
-"""Keep an eye on the free space of the spool's disk, and do what `-disk-lack-action` says.
+"""Watch the free space of the spool's disk, and carry out `-disk-lack-action`.
 
 **Invariant:** nothing is given up with another action than remove-oldest.  With each action the
 files that can be sent are sent.
@@ -35,7 +35,7 @@ NOTHING_TO_GIVE_UP_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskView:
-    """How it is with the disk, for the status; times are Unix seconds, 0 for never.
+    """The state of the disk, for the status; times are Unix seconds, 0 for never.
 
     Attributes:
         lacks: whether space lacks.
@@ -75,13 +75,13 @@ class LowDisk:
     Args:
         action: what to do while space lacks.
         look: returns the space of the spool's disk.
-        sign: tells services to write no more.
+        sign: the file that asks services to write no more.
         giving_up: gives up files.
         open_bundles: are sealed early.
         in_flight: all bundles.
 
     Attributes:
-        view: how it is with the disk.
+        view: the state of the disk.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class LowDisk:
             self._sign.clear()
 
     def watch(self, now_s: float, *, held_up: bool = True) -> None:
-        """Look at the disk once a second, and tell services and the log of a change.
+        """Look at the disk once a second; on a change, log it and set or clear the sign.
 
         Args:
             now_s: monotonic seconds.

@@ -1,7 +1,7 @@
 """Which directories lie on network file systems, where other machines may write, too.
 
-**Invariant:** what is said of a device is at most `VALID_S` old: a device number can be used again
-after its file system was unmounted.
+**Invariant:** the set of network devices is at most `VALID_S` old: a device number can be used
+again after its file system was unmounted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Network:
     def has(self, directory: int) -> bool:
         """Return whether an open directory lies on a network file system.
 
-        A lease there tells only of the writers of this machine.
+        A lease there shows only the writers of this machine.
 
         Args:
             directory: its descriptor.

@@ -38,7 +38,8 @@ def oldest(
     Args:
         spool: the experiment's directory.
         datatypes: the directories below it.
-        may_go: says of a path below the spool, and its last part, whether the file may go.
+        may_go: called with a path below the spool and its last part; returns whether the file
+            may be given up.
         most: how many to return at the most.
     """
     # By the path below the datatype, which begins with the day: all datatypes' files of a day are

@@ -23,7 +23,7 @@ DRAIN_TICK_S = 0.1
 
 
 class Daemon:
-    """Runs until told to stop.
+    """Runs until it is stopped.
 
     Args:
         config: what to do.

@@ -93,7 +93,7 @@ class BucketCatalogue:
                     yield from files
 
     def bundles(self, query: Query, tally: Tally | None = None) -> Iterator[Bundle]:
-        """Yield sums from the cache; read rows only if files of one bundle must be told apart."""
+        """Yield sums from the cache; read rows only if some files of a bundle are not wanted."""
         return _limited(self._bundles(query, tally or Tally()), query.limit)
 
     def _bundles(self, query: Query, tally: Tally) -> Generator[Bundle]:
@@ -258,7 +258,7 @@ class _Once:
 
 
 def _nodes(name: BundleName, datatypes: Iterable[str]) -> Iterator[str]:
-    """Yield the node in the name of an index; the asked datatypes tell where it begins."""
+    """Yield the node in the name of an index, which begins after one of the asked datatypes."""
     both = f"{name.datatype}-{name.node}"
     starts = [f"{datatype}-" for datatype in datatypes] or [f"{name.datatype}-"]
     for start in starts:

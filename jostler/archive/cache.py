@@ -196,7 +196,7 @@ class IndexCache:
                 self._db = self._db or _open(self._directory)
                 return work(self._db)
             except sqlite3.DatabaseError as exc:
-                code = (exc.sqlite_errorcode or 0) & 0xFF  # the upper bits tell details
+                code = (exc.sqlite_errorcode or 0) & 0xFF  # the upper bits have details
                 if code in _REFUSED:
                     self._drop()
                     self._directory = None

@@ -44,7 +44,7 @@ class Catalogue(Protocol):
 
     The iterators search as they are consumed, a day at a time, and hold at most one day in memory.
     Close one that is left early (`contextlib.closing`), so that its requests end.  A part of the
-    archive that cannot be read is told in `Tally.problems`, and the search goes on.
+    archive that cannot be read is listed in `Tally.problems`, and the search goes on.
 
     Every method raises StorageError or QueryError when bucket or BigQuery cannot be reached.
     """

@@ -7,7 +7,7 @@ at any step and be run again, beside agents that store and send again: each row 
 bundle.  Why: rows move only from an object to one that holds as much or more, and two objects that
 hold the same rows have the same name, so nothing can be removed in a circle.
 
-What a compactor that died leaves:
+What a compactor that was killed leaves:
 
 - a merged object without index: the next compactor of the same rows stores the index;
 - an input whose index alone is removed (indexes go first): the next one finds that a merged bundle
@@ -106,7 +106,7 @@ class Compacted:
 def compact(
     storage: Storage, group: Group, *, target_bytes: int, version: str, threads: int = THREADS
 ) -> Compacted:
-    """Compact a group; what goes wrong is told in the result, and nothing is lost by it.
+    """Compact a group; the result lists what could not be done, and no row is lost by it.
 
     Args:
         storage: the bucket.
@@ -168,8 +168,8 @@ class _Compaction:
             plan = planned(self._group, part)
             name = plan.name
             there = frozenset(entry.identity for entry in plan.entries) if torn else frozenset()
-            # An input without index may be what a compactor left that died between its two
-            # removals.
+            # An input without index may be the rest of a compactor that was killed between its
+            # two removals.
             covered = [one for one in torn if there.issuperset(one.keys())]
             if len(part) + len(covered) == 1:
                 return
@@ -190,7 +190,7 @@ class _Compaction:
         self._remove(name, [*part, *covered], done, each)
 
     def _kept_as(self, plan: Planned, part: list[Input]) -> Merged | None:
-        """See that the merged bundle is durable; return it if it was stored now.
+        """Make the merged bundle durable; return it if it was stored now.
 
         Raises:
             DamagedInputError: an input is not what its index says.
@@ -208,11 +208,11 @@ class _Compaction:
         try:
             store_then_remove(self._storage, [merged.data, merged.index], [])
         except ConflictError as exc:
-            self._see(name, merged, exc)
+            self._check_there(name, merged, exc)
         return merged
 
-    def _see(self, name: BundleName, merged: Merged, conflict: ConflictError) -> None:
-        """See that what lies there has the same rows: another library may compress otherwise.
+    def _check_there(self, name: BundleName, merged: Merged, conflict: ConflictError) -> None:
+        """Check that the stored object has the same rows: another library may compress otherwise.
 
         Raises:
             StorageError: it has not.

@@ -1,4 +1,4 @@
-"""One bundle to merge: data and index, read whole and held against each other.
+"""One bundle to merge: data and index, read whole and compared with each other.
 
 **Invariant:** each row that is handed out is the one that its index row says: the same line, node,
 Filename, and Hash.  A bundle that differs from its index, is cut off, or has another form is an
@@ -123,7 +123,7 @@ class Input:
 
     @property
     def plain_bytes(self) -> int:
-        """Bytes of its rows, as the end of the object tells them; modulo 2^32."""
+        """Bytes of its rows, as the gzip trailer has them (RFC 1952, ISIZE); modulo 2^32."""
         (size,) = struct.unpack("<L", self.data[-4:])
         return int(size)
 
@@ -198,7 +198,7 @@ def _index_rows(index: bytes) -> list[IndexRow]:
 
 
 def _check(made: Input) -> None:
-    """See that the index is that of the object, as far as the index alone can tell."""
+    """Check that the index is that of the object, as far as the index alone shows it."""
     name, rows = made.member.name, made.index
     if sum(run.rows for run in made.runs) != len(rows):
         raise InputError("its index has another number of rows than its table of nodes")
@@ -255,7 +255,7 @@ class InputReader:
         return first, found
 
     def finish(self) -> None:
-        """See that there are no further rows, and that the object is complete."""
+        """Check that there are no further rows, and that the object is complete."""
         if next(self._rows, None) is not None:
             raise InputError("it has more rows than its index")
 

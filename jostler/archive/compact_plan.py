@@ -46,7 +46,7 @@ class Member:
         size_bytes: of the data object.
         index_version: of the index object; empty if there is none.
         index_bytes: size of the index object; 0 if there is none.
-        rows: how many rows its metadata tells; without it, about how many it has.
+        rows: how many rows it has by its metadata; without metadata, an estimate.
         schema: the digest of the schema that it was judged by; empty if it names none.
         repeats: how many exact repeats were left out when it was merged.
     """
@@ -128,7 +128,7 @@ def groups(members: Iterable[Member], *, small_bytes: int, target_bytes: int) ->
     """Divide the bundles of one datatype and day into groups that are to be merged.
 
     A bundle without index goes into a group whatever its size: it may be what a compaction has left
-    that died (see `compact`).
+    that was killed (see `compact`).
 
     Args:
         members: the day's bundles.

@@ -1,7 +1,7 @@
 """Delete whole days of a datatype.
 
 **Invariant:** of each bundle the index goes first, then the data.  So an interruption leaves data
-without index: no catalogue lists it, `audit` tells it, and to delete again ends the work.  The
+without index: no catalogue lists it, `audit` reports it, and deleting again ends the work.  The
 other order would leave an index that lists files which nobody can read any more.  Of BigQuery
 nothing goes before the objects: a partition without its objects could not be loaded again.
 

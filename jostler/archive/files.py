@@ -1,6 +1,6 @@
 """What an archive holds: a file, its bundle, and the counts of a node's day, as frozen values.
 
-**Invariant:** values are as the index has them.  What an index does not tell is None, 0 or an empty
+**Invariant:** values are as the index has them.  What an index does not have is None, 0 or an empty
 text, as each attribute says; nothing is guessed.
 
 Pure.
@@ -59,7 +59,7 @@ NOWHERE = Origin(bucket="", data="", index="", datatype="", node="", day=date.mi
 
 
 class IndexRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What an index tells of one file; the cache keeps it in this form.
+    """What an index has of one file; the cache keeps it in this form.
 
     Attributes:
         filename: the Filename of its row, `yyyy/mm/dd/<name>`; an absolute path if m-lab's Go agent
@@ -72,9 +72,9 @@ class IndexRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
             node, as agents built before 22 November 2026 wrote it.
         offset: where the block with its row begins in the data object; None when not known.
         length: length of that block in bytes; None when not known.
-        start: when the measurement began; None when the index does not tell.
-        end: when it ended; None when the index does not tell.
-        work_id: the job that it belongs to; None when the index does not tell.
+        start: when the measurement began; None when the index does not have it.
+        end: when it ended; None when the index does not have it.
+        work_id: the job that it belongs to; None when the index does not have it.
     """
 
     filename: str
@@ -151,7 +151,7 @@ class Bundle:
         origin: its names.
         files: the number of files.
         size_bytes: bytes of its files.
-        packed_bytes: bytes of the data object; 0 when the index does not tell.
+        packed_bytes: bytes of the data object; 0 when the index does not show them.
         first: the earliest instant of its files.
         last: the latest instant of its files.
     """

@@ -95,9 +95,9 @@ def origin_of(name: BundleName, bucket: str, datatype: str, node: str) -> Origin
     Args:
         name: of the index object.
         bucket: URL of the bucket.
-        datatype: as an index row tells it.  In an index object's name a datatype with dashes cannot
-            be told from the node.
-        node: as an index row tells it.
+        datatype: of an index row.  In an index object's name, nothing shows where a datatype with
+            dashes ends and the node begins.
+        node: of an index row.
     """
     index = replace(name, kind=Kind.INDEX)
     both = f"{name.datatype}-{name.node}"

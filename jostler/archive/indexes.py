@@ -2,7 +2,7 @@
 
 **Invariant:** they come in the order of their names, although several are read at once; at most
 `AHEAD` of them are in memory.  An index object that cannot be read, or has a line that is no index
-row, is told in the tally and not kept in the cache.
+row, is listed in the tally and not kept in the cache.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 **Invariant:** nothing is removed before all that replaces it was stored and read back; an object is
 removed or replaced only at the version that was looked at; and to carry out a change again changes
-nothing.  So any number of keepers may run at once, die anywhere and run again.
+nothing.  So any number of keepers may run at once, be killed anywhere and run again.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class Wanted:
         self._known: dict[str, BundleName] = {}
 
     def ending(self, base: str) -> str:
-        """Return the part of a name that tells datatype and node."""
+        """Return the part of a name that has datatype and node."""
         return base[_STAMP:]
 
     def name(self, prefix: str, base: str) -> BundleName | None:
@@ -176,7 +176,8 @@ class Wanted:
     def may_have(self, name: BundleName) -> bool:
         """Return whether the index may hold wanted files.
 
-        In the name of an index, a datatype with dashes cannot be told from the node.
+        In the name of an index, nothing shows where a datatype with dashes ends and the node
+        begins.
         """
         query, both = self._query, f"{name.datatype}-{name.node}"
         if query.datatypes:

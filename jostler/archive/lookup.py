@@ -94,7 +94,7 @@ def findings(asked: Asked, storage: Storage, search: Search) -> tuple[list[Findi
 
             found += matching(lambda file: asked.matches_row(file.filename))
             if renamed := _hashes_of_misnamed(found):
-                # `jostler requeue` gave the file a name that is allowed: its bytes tell.
+                # `jostler requeue` gave the file a name that is allowed: it is found by its bytes.
                 found += matching(lambda file: file.hash in renamed and file.datatype != REJECTED)
     except JostlerError as exc:
         return found, Looked(WHERE, False, f"{storage.url}: {exc}{_hint(exc)}")
@@ -178,7 +178,7 @@ def _finding(
 
 
 def _located(storage: Storage, file: File) -> File:
-    """Find the data bundle of a row whose index does not tell where the datatype's name ends.
+    """Find the data bundle of a row whose index does not show where the datatype's name ends.
 
     That is so for m-lab's Go agent and a datatype with dashes.
     """

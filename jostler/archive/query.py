@@ -119,7 +119,7 @@ class Query:
 
     @property
     def asks_files(self) -> bool:
-        """Whether a condition other than time can tell files of one bundle apart."""
+        """Whether a condition other than time can select some files of one bundle."""
         return bool(self.work_id or self.filename or self.hash)
 
     @property

@@ -1,4 +1,4 @@
-"""What a bucket and BigQuery would do by themselves with data that is older than it is to be kept.
+"""Rules by which a bucket and BigQuery themselves remove data after its retention.
 
 **Invariant:** a rule never removes more than the retention says: where one rule would do for
 several datatypes, the longest time counts.

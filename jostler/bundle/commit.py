@@ -45,7 +45,7 @@ class Commit:
             bucket than the configuration does.
         journal: where records are kept.
         spool: the files of the experiment, as entries name them.
-        stats: told of each step that is tried.
+        stats: records each step that is tried.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class Commit:
         if not job.record.given_up:
             self._journal.remove(job.record)
             return job.given_back()
-        # The files of this list are gone: nothing but the record tells of them.
+        # The files of this list are gone: nothing but the record names them.
         created = max(datetime.now(UTC), job.header.name.created + timedelta(seconds=1))
         name = replace(job.header.name, created=created)
         header = replace(job.header, name=name)

@@ -72,7 +72,7 @@ class Delivery:
         uploads: carry out the jobs.
         journal: that holds the records.
         spool: the files of the experiment, as entries name them.
-        stats: told of each step that failed.
+        stats: records each step that failed.
         keep: remembers rejected files that stay on the disk, with the state and the rejection of
             each by path; called before the record that names them is removed.
         monotonic_s: the clock.

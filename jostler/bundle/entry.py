@@ -1,6 +1,6 @@
 """What an agent remembers of a file between reading and unlinking it.
 
-**Invariant:** an entry is never changed; what cannot be told from the file's own state on disk is
+**Invariant:** an entry is never changed; what cannot be read from the file's own state on disk is
 not in it.  A bundle's entries are kept by column: a hundred thousand small files must not take
 more memory to remember than to hold.
 """
@@ -32,7 +32,7 @@ FACTS_BYTES = 200
 
 
 class FileState(NamedTuple):
-    """What tells one state of a file from another without reading it.
+    """One state of a file, comparable with another without reading the file.
 
     Each number is a signed one of 64 bits.  A time that is none, which a file system of 64 bits of
     seconds can hold, is the nearest that is: then the other numbers tell two states apart, and a

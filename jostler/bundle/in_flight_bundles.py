@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released:
-    """Paths that belong to no bundle any more.
+    """Paths that have just stopped belonging to a bundle.
 
     Attributes:
         closed: that were closed while they belonged to one: as good as an event now.
@@ -91,7 +91,7 @@ class InFlightBundles:
         return one
 
     def owned_by(self, one: InFlight) -> Callable[[str], bool]:
-        """Return what says whether a path belongs to a certain bundle; quick, for many paths."""
+        """Return a function that checks if a path is a certain bundle's; fast for many paths."""
         owners = self._owners
 
         def is_owned(path: str) -> bool:

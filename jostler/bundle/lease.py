@@ -1,4 +1,4 @@
-"""Whether a process has a file open for writing, as the kernel tells by a lease.
+"""Ask the kernel, by a lease, whether a process has a file open for writing.
 
 A read lease (fcntl(2), F_SETLEASE) is granted on a file that no process has open for writing, in
 any container of this machine.  As long as it is held, a process that opens the file for writing

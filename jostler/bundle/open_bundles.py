@@ -202,7 +202,7 @@ class OpenBundles:
         return Room(bundle.head, room_bytes) if room_bytes > 0 else None
 
     def add_batch(self, datatype: str, day: Day, paths: Sequence[str], batch: Batch) -> None:
-        """Put the rows of a batch, which `room` had room for, into the bundle that it told of."""
+        """Put the rows of a batch into the bundle that `room` returned the free space of."""
         self._in_flight.add_batch(self._open[datatype, day], paths, batch)
 
     def seal_aged(self) -> float | None:

@@ -1,4 +1,4 @@
-"""Tell whether an index object that is already in the bucket is the index of a bundle.
+"""Decide whether an index object that is already in the bucket is the index of a bundle.
 
 **Invariant:** what counts is what the rows say, never the object's bytes: after a crash the index
 may be there, written by another version of jostler or of a compression library, or made again from

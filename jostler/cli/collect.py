@@ -158,7 +158,7 @@ def _reader(parsed: Parsed, problems: list[str]) -> Callable[[], Sequence[Feed]]
 
 
 def _checked(parsed: Parsed, problems: list[str]) -> tuple[str, int] | None:
-    """Check what more than one flag, or more than its form, says; return where to listen."""
+    """Check flags that depend on each other or on the system; return where to listen."""
     values = parsed.values
     try:
         if not values["experiment"]:

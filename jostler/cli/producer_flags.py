@@ -76,7 +76,7 @@ def setting(parsed: Parsed, mode: Mode) -> Setting:
         problem = f"-datatype: which of {', '.join(names)}? give one of them"
         raise ConfigError([*parsed.problems, problem])
     for flag in ("datatype-schema-file", "index-field"):
-        # The agent's environment tells of all its datatypes.
+        # The agent's environment names all its datatypes.
         if not parsed.set_by.get(flag, "").startswith("-"):
             values[flag] = [text for text in values[flag] if text.partition(":")[0] in names]
     flags = Parsed(values, parsed.set_by, parsed.problems, parsed.words)
@@ -90,7 +90,7 @@ def checks(setting: Setting, say: Callable[[str], None]) -> Checks:
 
     Args:
         setting: with a bucket, its table schema is asked for, as the agent does at its start.
-        say: told if the bucket cannot be asked.
+        say: called with a message if the bucket cannot be asked.
 
     Raises:
         SchemaError: there is no schema, it is wrong, or it conflicts with the stored one.

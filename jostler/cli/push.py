@@ -1,7 +1,7 @@
 """The command `jostler push`: put documents and files of rows into the spool.
 
 **Invariant:** each file is judged as the agent judges, before anything of it is written; what is
-wrong is told by file, line and field, and the exit status is 1.
+wrong is reported with file, line and field, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class Push:
     _counts: dict[Outcome, int] = field(default_factory=dict)
 
     def word(self, word: str) -> None:
-        """Push what an argument names; tell what is wrong with it."""
+        """Push what an argument names; report what is wrong with it."""
         if word == STDIN:
             self._guarded(word, partial(self._stream, sys.stdin.buffer, "standard input"))
         elif os.path.isdir(word):  # noqa: PTH112 - arguments are texts
@@ -226,7 +226,7 @@ class Push:
                     return
 
     def report(self) -> None:
-        """Tell how many files were written."""
+        """Report how many files were written."""
         counts = self._counts.items()
         parts = [f"{counted(number, 'file')} {outcome.value}" for outcome, number in counts]
         say(f"{', '.join(parts) or 'nothing was written'}: {self.given.top}")

@@ -53,7 +53,7 @@ def written(records: Iterable[T], kind: Kind[T], how: Format, now: datetime) -> 
         records: any number.
         kind: of record.
         how: the format.
-        now: ages are told from this instant.
+        now: ages count from this instant.
     """
     match how:
         case Format.TABLE:

@@ -51,7 +51,7 @@ class Storing:
     Args:
         setting: with bucket and node.
         filenames: `yyyy/mm/dd/<name>`, all in the spool or stored a moment ago.
-        say: told what is waited for.
+        say: called with a message about what is waited for.
     """
 
     def __init__(

@@ -1,7 +1,9 @@
 """The table of nodes in the gzip header of a merged bundle: which node each of its rows comes from.
 
 A row does not name its node; of other bundles the object's name does.  A merged bundle has rows of
-many nodes, in the order of nodes, so a few runs tell all: `node1 100`, `node2 250`.  They stand in
+many nodes, in the order of nodes, so a few runs describe them all: `node1 100`, `node2 250`.  They
+stand in
+
 the header's extra field (RFC 1952 §2.3.1.1), which every reader of gzip passes over.  Thus the rows
 of a merged bundle have their identity even when its index is not stored yet, or is lost.
 

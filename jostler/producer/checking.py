@@ -1,4 +1,4 @@
-"""Judge what is to be written into the spool as the agent will judge it there.
+"""Judge documents, before they are written into the spool, as the agent will judge them there.
 
 **Invariant:** whatever is found good here is good for an agent with the same table schema and the
 same `-bundle-size-max`.

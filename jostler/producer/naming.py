@@ -69,7 +69,7 @@ def timed_name(when: datetime, content: bytes, *, prefix: str = "", postfix: str
 
     Args:
         when: aware, in UTC.
-        content: what the first characters of its SHA-256, in base32, are part of the name of.
+        content: the first characters of its SHA-256, in base32, become a part of the name.
         prefix: goes before; letters, digits, `:`, `.`, `_` and `-`.
         postfix: goes after; one of the agent's extensions at its end.
     """

@@ -1,4 +1,4 @@
-"""The way of files into the spool: staged outside the watch, synced, renamed to their names.
+"""Write files into the spool: staged outside the watch, synced, then renamed to their names.
 
 **Invariant:** a file under its final name is whole, also after a crash of the machine; and no file
 is ever replaced.  What a killed process left behind is removed by the next one.

@@ -1,7 +1,7 @@
-"""Push documents and files of rows into the spool: judge first, write then.
+"""Push documents and files of rows into the spool: judge first, then write.
 
-**Invariant:** of a file with anything wrong in it nothing is written; of a file of rows that means
-each of its rows.
+**Invariant:** if anything in a file is wrong, nothing of it is written; for a file of rows, none of
+its rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BATCH = 256
 """Rows that are judged together; more at once are not quicker."""
 BATCH_BYTES = 1 << 20
 TOLD_MOST = 20
-"""Refused rows of one file that are told one by one."""
+"""Refused rows of one file that are reported one by one."""
 
 
 class RowsRefusedError(RecordError):

@@ -1,4 +1,4 @@
-"""Put rejected files into the spool again, whose contents are good by today's schema.
+"""Put rejected files into the spool again if their contents are good by today's schema.
 
 **Invariant:** nothing is put there twice: a file that the spool or the archive has already, by
 Filename and Hash, is left out.  The spool is looked at first: an agent stores a file before it
@@ -41,7 +41,7 @@ BATCH_BYTES = 64 * 1024 * 1024
 
 
 class State(Enum):
-    """What is the matter with a rejected file."""
+    """The end that a rejected file met in this run."""
 
     GOOD = "good now"
     BAD = "still bad"
@@ -74,7 +74,7 @@ class Rejected(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What became of a rejected file; `why` says more, if there is more to say."""
+    """What became of a rejected file; `why` has details, or is empty."""
 
     filename: str
     state: State
@@ -205,7 +205,7 @@ class Requeue:
     ) -> None:
         """Write those of some good files that are neither in the spool nor stored."""
         missing = [rejected for rejected in batch if not self._is_known(rejected, note)]
-        # Of two contents of one name, the second comes by the next run.
+        # Of two contents of one name, the next run takes the second.
         names = {one.filename: one for one in reversed(missing)}
         for one in missing:
             if names[one.filename] is not one:

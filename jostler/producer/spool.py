@@ -149,5 +149,5 @@ def encoded(document: object) -> bytes:
     text = json.dumps(plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     try:
         return text.encode()
-    except UnicodeEncodeError:  # half a UTF-16 pair, which the judge is to tell
+    except UnicodeEncodeError:  # half a UTF-16 pair: the judge reports it
         return json.dumps(plain, allow_nan=False, separators=(",", ":")).encode()

@@ -61,7 +61,7 @@ def upload(
         name: the object's name.
         data: its bytes.
         content_type: as in MIME.
-        metadata: what the object tells of itself.
+        metadata: stored with the object.
         generation: that it must have now; 0 if there must be none.
         timeout: seconds to connect and to wait for an answer.
 

@@ -163,6 +163,6 @@ class DayReport:
 
 
 def _refutes(row: Json) -> bool:
-    """Say whether a ledger row tells that the bundles are not as their index says."""
+    """Return whether a ledger row shows that bundles differ from their index."""
     failed = bool(row["JobID"]) and row["ErrorClass"] not in TRANSIENT
     return row["Status"] == Status.FAILED and (failed or row["ErrorClass"] == MISMATCH)

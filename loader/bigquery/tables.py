@@ -43,7 +43,7 @@ class Ready:
 
     Attributes:
         fields: the table's columns, by which rows are judged.
-        made_ms: when it was created, in ms since 1970; this tells it from an earlier table of the
+        made_ms: when it was created, in ms since 1970; differs from that of an earlier table of the
             same name.
         from_beginning: whether the first load of all existing days is still to be done.
         changes: what was changed, for the log.

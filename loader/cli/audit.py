@@ -1,6 +1,6 @@
 """The command `jostler-load audit`: the audit of `jostler audit`, on Spark.
 
-**Invariant:** without --fix it only reads.  What is told, and in which words, is the archive's.
+**Invariant:** without --fix it only reads.  What is printed is as for `jostler audit`.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class UntrustedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedBundle:
-    """A bundle whose rows are told by its index.
+    """A bundle whose rows are taken from its index.
 
     Attributes:
         bundle: the data object.
@@ -163,7 +163,7 @@ def _lacking(schema: Fields, table: Fields, prefix: str) -> list[str]:
 
 
 def _is_newer(data: ListedObject, index: ListedObject) -> bool:
-    """Say whether the data object was stored after its index; a commit does the opposite.
+    """Return whether the data object was stored after its index; a commit stores it before.
 
     A generation of GCS is the time at which the object was stored.
     """

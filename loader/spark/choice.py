@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleResult:
-    """The result for a bundle: `findings.Whole`, and what comparing it with others has told.
+    """The result for a bundle: `findings.Whole`, and what comparing it with others has shown.
 
     Attributes:
         bundle: its number in the wave.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def compact_group(
     url: str, group: Group, *, target_bytes: int, version: str, patience_s: float
 ) -> Compacted:
-    """Compact one group of a bucket; a bucket that cannot be opened is told as each bundle's."""
+    """Compact one group of a bucket; if it cannot be opened, each bundle has that as its error."""
     try:
         storage = open_bucket(url, patience_s).storage
     except BucketError as exc:

@@ -1,8 +1,8 @@
 """Examine the index objects of trusted bundles, on an executor or in the driver's threads.
 
-**Invariant:** a problem is reported unless the index tells, row by row and in order, of the bundle
-that it belongs to, with as many rows as that says it has; and for a sampled bundle, unless each row
-is good and has the index's Filename and Hash.  No content of a row leaves the executor.
+**Invariant:** a problem is reported unless the index has one row for each row of its bundle, in
+order; and for a sampled bundle, unless each row is good and has the index's Filename and Hash.  No
+content of a row leaves the executor.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class DisagreesError(Exception):
 
 
 class _Raw(msgspec.Struct, gc=False):
-    """What tells whose row it is; each field more takes a tenth of the time."""
+    """The fields that identify a row; each field more takes a tenth of the time."""
 
     Filename: str
     Node: str
@@ -107,7 +107,7 @@ class IndexTask:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What an index tells.
+    """The result for an index.
 
     Attributes:
         ordinal: the number of its bundle.
@@ -167,8 +167,8 @@ def _read_index(data: bytes, task: IndexTask) -> tuple[bytes, list[_WholeRaw]]:
     Of an index whose bundle is not sampled, only the first and the last row of each block are read
     whole: one program has written all rows, so either all have these columns or none has.
 
-    A key is 8 bytes of XXH3 of node and Filename.  It is no secret function: who forges names that
-    differ and have equal keys makes the day be read in full, where they are told apart.
+    A key is 8 bytes of XXH3 of node and Filename.  The function is public: names that were forged
+    to have equal keys make the day be read in full, where the names themselves are compared.
 
     Raises:
         CorruptError: it is no gzip stream.

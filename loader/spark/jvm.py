@@ -5,7 +5,7 @@ for its whole life; no line is lost, and the loader's own lines do not go there.
 started within `not_left_behind` does not outlive an error or an interrupt there.
 
 This replaces file descriptor 2 and pyspark's `Popen` for a moment, because pyspark starts the JVM
-with the loader's standard error, has no setting for that, and does not tell the process.
+with the loader's standard error, has no setting for that, and does not return the process.
 """
 
 from __future__ import annotations

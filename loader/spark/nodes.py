@@ -1,8 +1,8 @@
-"""Tell the rows of a merged bundle by the nodes that they come from.
+"""Divide the rows of a merged bundle by the nodes that they come from.
 
-**Invariant:** each row is given the node that the table in the object's header says, whatever the
-index says or whether there is one; rows of a bundle without such a table are those of the node in
-its name.
+**Invariant:** each row has the node that the table in the object's header gives it, whatever the
+index says and whether or not there is one; rows of a bundle without such a table are those of the
+node in its name.
 
 Pure.
 """

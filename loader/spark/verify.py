@@ -45,7 +45,7 @@ class Task:
         name: the object's name.
         generation: the object's generation when it was listed.
         size_bytes: the object's size.
-        node: the node that wrote the bundle; a merged bundle tells the nodes of its rows itself.
+        node: the node that wrote the bundle; a merged bundle has the nodes of its rows in itself.
         day: the day that all rows must have.
         table: the index of its table in the wave.
         native: whether the native module is used.

@@ -40,7 +40,7 @@ KNOWN_FILES = 100
 ROSE_TIMES = 3
 SLACK_S = 120.0
 LOSES = frozenset({"rejects", "files_given_up"})
-"""The problems of which it cannot be said that nothing is lost."""
+"""The problems in which files may be lost."""
 
 
 class Level(StrEnum):
@@ -216,7 +216,7 @@ def _uploads(facts: Facts) -> Iterator[Problem]:
 
 
 def _lack(facts: Facts) -> Iterator[Problem]:
-    """Tell that the agent's own limit, -min-free-disk, is passed, and what it does now."""
+    """Report that the agent's own limit, -min-free-disk, is passed, and what it does now."""
     disk = facts.snapshot.now.disk if facts.snapshot.now else None
     if disk and disk.lacks:
         does, hint = _LACK[disk.action]

@@ -199,7 +199,7 @@ class _Proof:
         return found
 
     def _is_index(self, data: bytes, index_rows: Sequence[_Row]) -> bool:
-        """Say whether rows of an index are those of this bundle, as far as they tell."""
+        """Return whether rows of an index are those of this bundle, as far as they show it."""
         name, day = self._name, self._name.day
         folder = f"{day.path}/"
         try:

@@ -105,7 +105,7 @@ class Schemas:
         """Yield what is wrong with a datatype's table schema, when it is asked for first."""
         try:
             name = place.table_schema(datatype)
-        except ValueError:  # the folder is none of a datatype: its objects are told
+        except ValueError:  # the folder is none of a datatype: its objects are reported
             return
         if name in self._asked or datatype == INDEX:  # the Go agent has no schema of its indexes
             return

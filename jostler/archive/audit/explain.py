@@ -1,4 +1,4 @@
-"""Say what is wrong with a bundle and its index, line by line.
+"""Find out what is wrong with a bundle and its index, line by line.
 
 **Invariant:** it shares no code with the writer: it checks against docs/format.md.  Bundles of
 m-lab's Go agent are recognized by their rows.  Their index has only file, size and time of each

@@ -1,8 +1,8 @@
 """Make the index of a bundle again from its rows.
 
-**Invariant:** the index of a bundle that jostler wrote gets the bytes of the lost one, but for what
-only the agent knew: TimeAdded becomes the time given here; a Size counts the row's `raw`, without
-line breaks that the file may have had; Start, End and WorkID are null unless a field of
+**Invariant:** the index of a bundle that jostler wrote gets the bytes of the lost one, except where
+only the agent had the value: TimeAdded becomes the time given here; a Size counts the row's `raw`,
+without line breaks that the file may have had; Start, End and WorkID are null unless a field of
 `-index-field` fills them.  What an old index knew of a row is kept if it has the row's Hash.
 
 Pure: takes bytes, returns bytes.

@@ -1,9 +1,9 @@
 """Read what can still be read of a damaged bundle, and make a new bundle of it.
 
-**Invariant:** where an index tells a row's Hash, a row is taken only if it has it.  Where no hash
-is known, none is taken from a damaged block, and none at all if it is not known which block that
-is: a wrong row must not become a good one.  A row that is taken keeps each byte but its ArchiveURL,
-which becomes the new object's.
+**Invariant:** where an index has a row's Hash, the row is taken only if its bytes have that hash.
+Where no hash is known, no row of a damaged block is taken, and none at all if it is not known which
+block is damaged: a wrong row must not become a good one.  A row that is taken keeps each byte but
+its ArchiveURL, which becomes the new object's.
 
 Pure: takes bytes, returns bytes.
 """
@@ -50,10 +50,10 @@ class Salvaged:
 
     Attributes:
         rows: the rows, in order.
-        lost: the lines that are lost, as far as an index tells them.
+        lost: the lines that are lost, as far as an index names them.
         lost_files: their Filenames.
         verified: whether each row was held against a hash.
-        known: whether an index told how many rows there were.
+        known: whether an index showed how many rows there were.
         nodes: of a merged bundle the node of each row; else empty.
         doubtful: bytes of rows that no hash verifies and that lie in a damaged block.
     """
@@ -242,7 +242,7 @@ def rewritten(
         saved: its rows, at least one.
         old: the damaged data object.
         index: bytes of its index object; None if there is none.
-        added: TimeAdded of the rows that the index does not tell.
+        added: TimeAdded of the rows of which the index has none.
         schema: digest of the schema that judged the damaged bundle; empty if none.
         fields: fill Start, End and WorkID where the index does not.
     """
@@ -267,7 +267,7 @@ def rewritten(
     )
     times = [known[f].added for f in _names(saved) if f in known] or [added]
     metadata = facts_of(saved.rows, [micros(when) for when in times]) | {"salvaged-from": str(old)}
-    # The digest tells the loader that every row fits this schema, so that it need not read them.
+    # By the digest the loader knows that every row fits this schema, and need not read them.
     # Rows that no hash verifies must be judged anew.
     if schema and saved.verified:
         metadata["schema"] = schema

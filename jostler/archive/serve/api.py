@@ -151,7 +151,7 @@ def find(catalogue: Catalogue, token: str) -> File:
 
 
 def record(file: File) -> Json:
-    """Return what a program is told about a file.
+    """Return what the API shows of a file.
 
     Times are milliseconds since 1970, and once more as text in UTC.
     """

@@ -1,7 +1,7 @@
 """The outermost layer of the server: who may ask, the length of addresses, headers of all answers.
 
-**Invariant:** it answers only requests whose Host header is an address or a known name; why is told
-in `jostler.web.hosts`.
+**Invariant:** it answers only requests whose Host header is an address or a known name, for the
+reason given in `jostler.web.hosts`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Replies: pages, and errors as a page or, in the API, as `{"code", "message"}`.
 
-**Invariant:** what fails is answered and logged; the answer shows nothing of the inside.
+**Invariant:** each failure is answered and logged; the answer has no internal detail.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Contents(Protocol):
-    """What reads files and says where they are."""
+    """Reads files and finds out where they are."""
 
     def raw(self, file: File) -> bytes:
         """Return the column `raw` of a file's row, verified against its Hash.
@@ -32,7 +32,7 @@ class Contents(Protocol):
         """
 
     def findings(self, file: File) -> list[Finding]:
-        """Return where a file is, as `jostler why` tells it."""
+        """Return where a file is, as `jostler why` shows it."""
 
 
 class LedgerRows(Protocol):

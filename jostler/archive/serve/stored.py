@@ -1,6 +1,6 @@
-"""Reads files for the pages, and says where each one is.
+"""Read files for the pages, and find out where each one is.
 
-**Invariant:** it only reads, and what it returns was held against the Hash in the index.
+**Invariant:** it only reads, and what it returns was compared with the Hash in the index.
 """
 
 from __future__ import annotations

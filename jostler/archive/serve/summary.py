@@ -124,8 +124,8 @@ class Summary:
     Args:
         catalogue: where to read them.
         today: returns the current day in UTC.
-        loaded: returns for a range of days which (datatype, day) BigQuery has; None if nobody can
-            tell.  It raises JostlerError when BigQuery cannot be asked.
+        loaded: returns for a range of days which (datatype, day) BigQuery has; None if that is
+            not known.  It raises JostlerError when BigQuery cannot be asked.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class Summary:
         return [*self._failures.values(), *of_days]
 
     def is_loaded(self, datatype: str, day: date) -> bool | None:
-        """Return whether BigQuery has a day of a datatype; None if nobody can tell."""
+        """Return whether BigQuery has a day of a datatype; None if that is not known."""
         loaded = self._loaded
         return None if loaded is None else (datatype, day) in loaded
 

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class FileId:
-    """What tells one stored file from all others.
+    """What identifies one stored file.
 
     Attributes:
         hash: in hexadecimal; empty when the index has none.
@@ -68,7 +68,7 @@ class FileId:
 
 @dataclass(frozen=True, slots=True)
 class BundleId:
-    """What tells one bundle from all others: its datatype, node and day, and its index object."""
+    """What identifies one bundle: its datatype, node and day, and its index object."""
 
     index: str
     datatype: str

@@ -1,7 +1,7 @@
 """All feeds of one process: started, changed by a new configuration, and stopped together.
 
-**Invariant:** the feeds that run are those of the last good configuration; one that is not changed
-goes on as it was, with its counts, its rhythm and what it knows of the last answer.
+**Invariant:** the feeds that run are those of the last good configuration.  A feed that did not
+change keeps its counts, its due times, and the validators and hash of its last answer.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Collector:
 
     Args:
         spool: the experiment's directory.
-        disk: tells whether the spool has room.
+        disk: knows whether the spool has room.
         connections: the number of fetches that may run at once.
         most_bytes: the maximum size of a bundle.
         extensions: of the files that the agent takes.

@@ -89,7 +89,7 @@ class Feed:
 def shown_url(url: str) -> str:
     """Return a URL without user, password, fragment and values of its query.
 
-    Keys of services often stand in the query; which value is one, nobody can tell from outside.
+    Services often expect their key in the query, and no rule finds out which value is the key.
     """
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]

@@ -107,7 +107,7 @@ def read_feeds(
 
 
 def _refuse_same_ids(reading: _Reading, feeds: Sequence[Feed | None]) -> None:
-    """Two feeds of one id would mix their files, and share one line of each table and metric."""
+    """Refuse feeds with equal ids: their files, metrics and lines of a table would be mixed."""
     first: dict[str, int] = {}
     for at, feed in enumerate(feeds):
         if feed and feed.id in first:

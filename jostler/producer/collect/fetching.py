@@ -3,8 +3,8 @@
 **Invariant:** an answer is returned only if its body is whole.  A feed's headers go to the origin
 of its URL alone.  At most `BIG_AT_ONCE` bodies above `SMALL_BYTES` are in memory at once.
 
-aiohttp is used without its redirects and its decompression: it would send a header such as
-X-Api-Key to whatever host a redirect names, and takes gzip that is cut off for whole.
+aiohttp's own redirects and decompression are not used: it would send a header such as X-Api-Key to
+any host that a redirect names, and accepts gzip that is cut off.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Fetcher:
             raise FetchError(Failure.CONNECT, cause(exc, host)) from exc
 
     async def _follow(self, feed: Feed, validators: Validators, room: Room) -> Answer:
-        """Ask, and go where the answer leads."""
+        """Send the request; follow redirects."""
         url = URL(feed.url)
         origin = url.origin()
         headers = _conditions(validators)

@@ -1,6 +1,6 @@
 """The page of a collector: whether all is well, and a table of the feeds, failing ones first.
 
-**Invariant:** what servers and URLs say is text, never markup; the page needs nothing but itself.
+**Invariant:** texts of servers and URLs are escaped; the page loads nothing from elsewhere.
 
 Pure: turns the status document into HTML.
 """

@@ -1,7 +1,7 @@
 """The paths of a collector's server and their answers.
 
-**Invariant:** /healthz reports only whether the event loop turns, never how feeds or the spool do:
-no restart makes another's server answer, or a disk empty.
+**Invariant:** /healthz reports only whether the event loop turns, not the state of feeds or spool:
+a restart neither makes a feed's server answer nor frees a disk.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The status document of a collector, `/status.json`: what runs, and how each feed does.
+"""The status document of a collector, `/status.json`: what runs, and the state of each feed.
 
-**Invariant:** it has no secret.  Whoever asks, the event loop is not: another thread reads counts
-one by one, so those of one feed may be some microseconds apart.
+**Invariant:** it has no secret.  Another thread than the event loop's reads the counts one by one,
+so those of one feed may be some microseconds apart.
 """
 
 from __future__ import annotations

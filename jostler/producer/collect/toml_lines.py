@@ -1,4 +1,4 @@
-"""The lines of keys in a TOML document, which tomllib does not tell.
+"""The lines of keys in a TOML document, which tomllib does not report.
 
 A document is split into statements by tomllib itself: lines are added to a statement until it
 parses alone.  That is exact, because a statement goes over several lines only within brackets and

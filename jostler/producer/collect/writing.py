@@ -138,7 +138,7 @@ class Writer:
                 one = self._outbox.stage(order.filename, order.content, mtime_ns=order.mtime_ns)
                 staged.append(one)
             published = self._outbox.publish(staged, rename=True)
-        except Exception as exc:  # noqa: BLE001 - who waits for the file is told, whatever it is
+        except Exception as exc:  # noqa: BLE001 - passed on to whoever waits for the file
             self._outbox.discard(staged)
             if len(orders) == 1:
                 orders[0].fail(exc)

@@ -53,7 +53,7 @@ def file(
         found: the file.
         raw: its content; empty with a problem.
         problem: why its content cannot be shown; empty if it can.
-        findings: where it is, as `jostler why` tells it.
+        findings: where it is, as `jostler why` shows it.
         neighbours: files of the same node and datatype, in the order of their times.
     """
     day = found.origin.day

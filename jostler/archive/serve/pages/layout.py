@@ -132,7 +132,7 @@ def card(title: str, *content: Content) -> Html:
 
 
 def link(text: str, address: str) -> Html:
-    """Make a link whose text is a name that strangers chose."""
+    """Make a link whose text is a name from outside: its direction of writing is kept apart."""
     return tag("a", tag("bdi", text), href=address)
 
 
@@ -257,8 +257,8 @@ def square(
         sums: what the day has.
         day: the day.
         most: the number of files that makes the darkest square.
-        address: of the page that tells more.
-        loaded: whether BigQuery has the day; None if nobody can tell.
+        address: of the page with details.
+        loaded: whether BigQuery has the day; None if that is not known.
         read: whether the day was read; else nothing is known of it.
     """
     text = f"{day}: {words.counted(sums.files, 'file')}, {words.size(sums.size_bytes)}"
