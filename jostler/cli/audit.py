@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 ABOUT = """usage: jostler audit [flags]
 
-Reads the bundles of an archive, day by day, and tells each problem with its object, line and what
-to do: bundles without index, indexes without bundle, indexes that do not agree with their bundle,
-damaged bundles, rows that are none or of another day, rows in two bundles, days of many small
-bundles, table schemas that are missing, objects of others; and with -project days whose rows in
-BigQuery are not those of the bundles.  -fix mends what can be mended without loss; see
-docs/keeping.md.  Without -experiment all experiments of the bucket are looked at.
+Reads the bundles of an archive, day by day, and reports each problem with object, line and what to
+do: bundles without index, indexes without bundle, indexes that do not agree with their bundle,
+damaged bundles, lines that are no rows, rows of another day, rows in two bundles, days of many
+small bundles, missing table schemas, foreign objects; and with -project days whose rows in BigQuery
+are not those of the bundles.  -fix mends what can be mended without loss; see docs/keeping.md.
+Without -experiment all experiments of the bucket are looked at.
 Exit status: 0 clean, or all mended; 1 problems are left, or there is nothing to look at; 2 wrong
 use.
 

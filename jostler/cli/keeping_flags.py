@@ -89,7 +89,7 @@ AUDIT = (
         name="many",
         read=whole,
         default="100",
-        help="more small bundles in a past day are told; 0: any number is well",
+        help="report a past day that has more small bundles than this; 0: never",
         variable=False,
     ),
     Flag(

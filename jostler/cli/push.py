@@ -43,11 +43,11 @@ READ_BYTES = 1 << 20
 ABOUT = """usage: jostler push -datatype D [flags] FILE|DIR|-...
 
 Puts files into the spool, from where an agent archives them.  Each is judged first, as the agent
-judges; of a file with anything wrong in it nothing is written, and file, line, field and reason are
-told.  A .jsonl, .ndjson, .jsonl.gz or .ndjson.gz file is one file for each row,
+judges; if anything in a file is wrong, nothing of it is written, and file, line, field and reason
+are reported.  A .jsonl, .ndjson, .jsonl.gz or .ndjson.gz file becomes one file for each row,
 <name>.<line>.json; any other file is one document.  Of a DIR the files with these extensions and
-the agent's are taken, also below.  - is standard input: one document, or rows if -name says so.
--follow takes rows from standard input as they come, without end.
+the agent's are taken, also below.  - is standard input: rows if -name ends like those, else one
+document.  -follow takes rows from standard input as they come, without end.
 Exit status: 0 all is in the spool (with -now and -wait: stored); 1 something is not; 2 wrong use.
 
 flags:

@@ -39,7 +39,7 @@ ABOUT = """usage: jostler serve [flags]
 
 Shows an archive on web pages, and answers programs: files by work id or by time, the newest file,
 their content.  docs/serve.md describes pages and API.  It has no users and no passwords.
-With -project the pages tell what BigQuery has.  With -demo it shows a made-up archive, for a look.
+With -project the pages show what BigQuery has.  With -demo it shows a made-up archive, for a look.
 Exit status: 0 ended; 1 it could not start; 2 wrong use.
 
 flags:"""

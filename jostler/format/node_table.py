@@ -2,10 +2,8 @@
 
 A row does not name its node; of other bundles the object's name does.  A merged bundle has rows of
 many nodes, in the order of nodes, so a few runs describe them all: `node1 100`, `node2 250`.  They
-stand in
-
-the header's extra field (RFC 1952 §2.3.1.1), which every reader of gzip passes over.  Thus the rows
-of a merged bundle have their identity even when its index is not stored yet, or is lost.
+stand in the header's extra field (RFC 1952 §2.3.1.1), which every reader of gzip passes over.  Thus
+the rows of a merged bundle have their identity even when its index is not stored yet, or is lost.
 
 **Invariant:** `runs_of(header(runs) + …) == runs`, and `runs_of` raises ValueError for a table that
 `header` cannot have written.

@@ -53,7 +53,7 @@ HELP: Help = (
     ("settled", "SECONDS", "3600", "leave a missing index so long to the agent"),
     ("staging", "URL", "", "bucket and prefix of quarantine/; without it loader-staging/"),
     ("small", "SIZE", "1MiB", "a data object is small if it has fewer bytes"),
-    ("many", "N", f"{MANY}", "more small bundles in a past day are told; 0: any number is well"),
+    ("many", "N", f"{MANY}", "report a past day that has more small bundles than this; 0: never"),
     ("format", "text|jsonl", "text", "text, or a JSON object a line"),
     ("project", "ID", "", "project in BigQuery; without it BigQuery is not asked"),
     ("location", "NAME", "US", "of the datasets"),
