@@ -171,6 +171,7 @@ class Compactor:
             ledger = Ledger(warehouse, options.meta_dataset)
             ledger.prepare_compactions()
             appender = LedgerAppender(warehouse, ledger, COMPACTIONS, self._run)
+            # Without a job: no other run writes these rows, so none looks whether they are there.
             rows = [LedgerRow("", "", self._row(one)) for one in self.report.done]
             for at in range(0, len(rows), ROWS_AT_ONCE):
                 appender.append(self._run, rows[at : at + ROWS_AT_ONCE])

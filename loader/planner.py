@@ -233,6 +233,7 @@ class Planner:
             return owed(day, loaded.get(day.key))
         except BucketError as exc:
             self.problem(f"{day.table.name} {day.date}", str(exc))
+            # Which rows compaction may have left out is not known: then none may be missing.
             return loaded[day.key].rows
 
     def within_quota(self, due: list[TableDay]) -> list[TableDay]:

@@ -180,6 +180,7 @@ class Loader:
         ready = {str(o.day.table.name): o.day.table for o in overtaken.values()}
         due, refusals = self.planner.plan(list(ready.values()), force=False)
         due = [
+            # The job that took the number was seen, though its row may not be in the ledger yet.
             replace(day, attempt=max(day.attempt, overtaken[day.key].attempt))
             for day in due
             if day.key in overtaken
@@ -221,6 +222,8 @@ class Loader:
                 for found in verify(days):
                     work = partial(self._finish, found, started)
                     loading.add(str(found.day.table.name), work)
+        # Outcomes end when their ledger rows are durable; without this they would wait for the next
+        # batch.
         self._batches.flush()
         outcomes = loading.outcomes()
         begun = {outcome.day.key for outcome in outcomes}

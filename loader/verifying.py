@@ -101,7 +101,7 @@ class Verifier:
         self._stopping = stopping
         self._stack = stack
         self._running: SparkSession | None = None
-        self._told_native = False
+        self._native_reported = False
         self.progress = Progress(days=0, size_bytes=0)
         self.refused: dict[DayKey, str] = {}
 
@@ -118,6 +118,7 @@ class Verifier:
             self.progress.done_days += 1
             self.progress.done_bytes += found.day.size_bytes
             self.progress.done_rows += found.rows
+            # These days are loaded while the bundles of the others are read.
             yield found
         if left and not self._stopping.requested.is_set():
             why = {key: text for key, (_, text) in left.items()}
@@ -218,7 +219,7 @@ class Verifier:
             driver.run(wave, max_bad=options.max_bad_fraction, patience_s=options.patience_s)
         except driver.TooManyRowsError:
             return None
-        except Exception as exc:  # noqa: BLE001 - Spark tells which day it concerns
+        except Exception as exc:  # noqa: BLE001 - Spark finds out which day it concerns
             why = f"{type(exc).__name__}: {exc}"
             self._console.event("driver.failed", "warning", why=why, next="Spark reads the days")
             return None
@@ -270,9 +271,9 @@ class Verifier:
     def _say_native(self) -> None:
         """Report, once, that rows are judged without the native module."""
         why = find(self._options.native).why_not
-        if why and not self._told_native:
+        if why and not self._native_reported:
             self._console.event("native.unused", "info", why=why, next="rows are judged in Python")
-        self._told_native = True
+        self._native_reported = True
 
     def _wave(self, days: list[TableDay]) -> Wave:
         native = self._options.native
@@ -317,6 +318,7 @@ def _tasks(
 ) -> tuple[list[int], list[IndexTask], tuple[Fields, ...]]:
     """Return the tasks of some days, the number of the day of each, and the tables' columns."""
     days = [one.verified.day for one in part]
+    # Without staging: nothing is written for days that are taken from their index.
     wave = Wave.of(days, fields, StagingPaths(staging="", run_id=""), native=native)
     owners = [number for number, one in enumerate(part) for _ in one.bundles]
     places = [(one, n) for one in part for n in range(len(one.bundles))]
@@ -341,6 +343,8 @@ def _complete(believed: Believed, keys: bytes) -> None:
     if verified.distrusted:
         return
     names = np.sort(np.frombuffer(keys, dtype="<i8"))
+    # Equal keys are a repeated Filename or, rarely, two names with equal hashes.  Reading the day
+    # in full distinguishes them, so neither does harm.
     if len(names) > 1 and bool((names[1:] == names[:-1]).any()):
         verified.distrusted = "a node has stored a Filename more than once"
         return

@@ -153,6 +153,7 @@ class Agent:
             sealed=self._sealed,
             monotonic_s=time.monotonic,
             now=lambda: datetime.now(UTC),
+            # The loop is made later; it is asked only while it runs.
             backlog=lambda: self._loop.backlog,
         )
 
@@ -313,6 +314,7 @@ class Agent:
                 reason=reason,
                 next="its files are taken again; the loader drops what was stored twice",
             )
+        # The oldest first: a path that two records list becomes the later one's.
         for record in records:
             if reason := record.foreign(self.config.bucket, self.config.place):
                 self._leave(record, reason)

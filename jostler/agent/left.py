@@ -180,6 +180,8 @@ class LeftFiles:
                         lines[path] = _line(path, state, unreadable=unreadable)
                         self._keep(path, state, unreadable=unreadable)
             with suppress(OSError):  # then files that are gone stay listed, which is harmless
+                # In place and without sync: if a crash loses lines, these files are rejected once
+                # more.
                 if lines:
                     self._kept_file.write_bytes(b"".join(lines.values()))
                 else:

@@ -328,6 +328,8 @@ def _lines(data: bytes) -> Iterator[bytes]:
                 yield line + b"\n"
     except isal_zlib.error as exc:  # type: ignore[misc] # the stub says value for class
         raise InputError(f"the gzip stream is broken: {exc}") from exc
+    # Inflating stops silently at the end of the first member: what follows would be left out, and
+    # lost with the object.
     if not inflate.eof or inflate.unused_data:
         raise InputError("it is not exactly one whole gzip stream")
     if rest:

@@ -124,6 +124,7 @@ class IndexReader:
             base = info.name[length:]
             kept = known.get(base)
             if kept and kept.version != info.version:
+                # An audit has made this index again since it was read.
                 kept = None
             if kept:
                 node = kept.node
@@ -287,6 +288,8 @@ def _by_node(one: Found, files: list[File], kept: Kept) -> list[Index]:
     for origin, same in groupby(files, key=attrgetter("origin")):
         part = list(same)
         sums = _summed(kept, index_rows.bundle_of(part))
+        # The ending of a merged bundle has the hash of its rows, 32 characters, where others have a
+        # node.
         end = one.ending.rpartition(MERGED)[2][len("-") + 32 :]
         ending = f"-{origin.datatype}-{origin.node}{end}"
         found.append(Index(ending, sums, origin, part, whole=kept))

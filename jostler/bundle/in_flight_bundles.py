@@ -107,6 +107,7 @@ class InFlightBundles:
         if not self._aside:
             return False
         number = hash(path)
+        # A copy, for the agent's thread may change the dict meanwhile.
         return any(one.owns_aside(number) for one in list(self._aside.values()))
 
     def find(self, name: str) -> InFlight | None:
@@ -281,5 +282,6 @@ class InFlightBundles:
     def remember_vanished(self, path: str, digest: bytes) -> None:
         """Remember a stored file whose path was gone: its directory may be moved back."""
         while len(self.vanished) >= REMEMBERED_MOST:
+            # A dict keeps the order of insertion: the first key is the oldest.
             del self.vanished[next(iter(self.vanished))]
         self.vanished[hash(path)] = digest

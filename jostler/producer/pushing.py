@@ -99,6 +99,7 @@ class Pusher:
             OSError: it cannot be written.
         """
         name = safe_name(name, self._where.extensions)
+        # The day is not known yet, and any will do: of the path only the form is checked.
         if rejection := self._checks.rejection(content, f"2026/01/02/{name}"):
             line = line_of(content, rejection.field)
             raise RefusedError(f"{source}: line {line}" if line else source, rejection)
@@ -133,6 +134,8 @@ class Pusher:
                 good, errors = self._judged(batch, source)
                 bad += len(errors)
                 refused += errors[: TOLD_MOST - len(refused)]
+                # After the first bad row nothing more is staged; the rest is judged all the same,
+                # so that one run reports everything.
                 if not bad:
                     staged += self._stage(self._named(good, stem), mtime_ns)
             if bad:

@@ -64,6 +64,7 @@ class Reports:
     def put(self, path: str, how: How | None) -> None:
         """Queue a report, or record that there was no room."""
         if len(self._queue) < self._limit:
+            # deque.append and popleft need no lock (docs.python.org, collections.deque).
             self._queue.append(Report(path, how))
         else:
             self._missed = True
@@ -76,6 +77,7 @@ class Reports:
 
     def take(self) -> tuple[list[Report], bool]:
         """Empty the queue; also return whether an event was lost since the last call."""
+        # First this: a report that comes after it rings again, one that came before is taken now.
         self.bell.hush()
         missed, self._missed = self._missed, False
         return [self._queue.popleft() for _ in range(len(self._queue))], missed
@@ -190,6 +192,7 @@ class WatchdogArrivals(Gatherer):
         try:
             observer.start()
         except OSError as exc:
+            # Those of its threads that did start hold watches.
             observer.unschedule_all()
             self._notices.warning("watch.degraded", error=str(exc), next="scans")
         else:

@@ -181,6 +181,7 @@ class Reconciler:
             columns = self._columns_of(days[0].day)
             differ = self._reference.compare(table, columns, [d.day.date for d in days], uris)
         except WarehouseError as exc:
+            # One bad row fails the load job of all these days: halving finds the day.
             if exc.reason == "invalid" and len(days) > 1:
                 half = len(days) // 2
                 self._compare_table(days[:half])

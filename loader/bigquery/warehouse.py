@@ -142,6 +142,8 @@ class Warehouse:
         attributes = [_ATTRIBUTES[key] for key in properties]
         with _translated(f"table {table.reference}"):
             try:
+                # The client sends the table's ETag in If-Match, so a change that another client
+                # made since the table was read gives a 412.
                 return self._client.update_table(changed, attributes, **self._how)
             except api.PreconditionFailed:
                 return None
@@ -196,6 +198,8 @@ class Warehouse:
                 file,
                 table,
                 rewind=True,
+                # With a size the client sends one multipart request, without one a resumable
+                # upload.
                 size=size if size < _RESUMABLE_BYTES else None,
                 job_id=job_id,
                 location=self.location,
@@ -209,6 +213,8 @@ class Warehouse:
         """Wait for the end of the load job with this id; return None if there is none."""
         with _translated(f"job {job_id}"):
             try:
+                # Without its location a job outside of US and EU is not found (REST reference,
+                # jobs.get).
                 found = self._client.get_job(job_id, location=self.location, **self._how)
             except api.NotFound:
                 return None
@@ -237,6 +243,8 @@ class Warehouse:
             job.reload(**self._how)
         if ours:
             self._polling.note(time.monotonic() - began_s)
+        # DONE does not mean success, and `errors` may have warnings too: only errorResult says that
+        # the job failed (REST reference, JobStatus).
         failed = job.error_result
         return Job(
             id=job.job_id,

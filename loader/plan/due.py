@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     DayKey = tuple[str, date]
 
 FORCED = "forced"
-DIGEST_BYTES = 4
+DIGEST_BYTES = 4  # short, for a ledger row has one for each object of the day
 FORMAT_VERSION = 2
 """Change this when the same bundles would give other rows; all days are then due."""
 
@@ -136,6 +136,7 @@ class Refusal:
 def fingerprint(bundles: Iterable[Bundle], schema: str) -> str:
     """Return the digest of a day: its objects, their generations, the columns, our version."""
     digest = hashlib.blake2b(f"{FORMAT_VERSION}\n{schema}\n".encode(), digest_size=16)
+    # The generation, too: an object that was replaced under its name makes the day due.
     for url, generation in sorted((bundle.url, bundle.generation) for bundle in bundles):
         digest.update(f"{url}#{generation}\n".encode())
     return digest.hexdigest()

@@ -131,6 +131,8 @@ class Trust:
 def _why_not(source: Source, name: str, schema: str, fields: Fields) -> str:
     try:
         data = source.bucket.read(name, "")
+        # The name is the digest of the bytes.  Without this check, whoever can write an object
+        # could store a wider schema there, and bad rows would be taken for good ones.
         if upload_id(data) != schema:
             return f"{name} has other bytes than its name says"
         return not_contained(fields_from_api(json.loads(data)), fields)
@@ -175,4 +177,5 @@ def _is_newer(data: ListedObject, index: ListedObject) -> bool:
 def sample(bundles: int, fraction: float) -> frozenset[int]:
     """Choose bundles of a day, by number, to be read in full: at least one, at random."""
     count = min(bundles, max(1, math.ceil(bundles * fraction)))
+    # At random and anew in each run, so that no bundle is left out for ever.
     return frozenset(random.sample(range(bundles), count))

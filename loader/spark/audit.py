@@ -105,6 +105,7 @@ def _run(
                 for one in parts[number]:
                     yield _batch(one, found_of(_storage(url, patience_s), one.listed))
 
+    # Persisted, because two questions follow: each would otherwise read all bundles again.
     rows = spark.range(0, len(parts), 1, len(parts)).mapInArrow(task, DDL).persist()
     try:
         for row in rows.where("found IS NOT NULL").select("day", "bundle", "found").collect():

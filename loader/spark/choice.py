@@ -82,6 +82,7 @@ def _copy(wave: Wave, bundle: BundleResult, most: int, max_bad: float, *, loads:
     bucket, name = wave.copy_name(bundle.bundle)
     if loads:
         copy = name
+        # Noted before it is written, so that it is removed also if a task fails after writing it.
         verdict.staged.append((bucket, name))
         verdict.rewritten += 1
         verdict.uris.append(f"{bucket}/{name}")

@@ -56,6 +56,7 @@ def run(
     cores = spark.sparkContext.defaultParallelism
     groups = wave.groups(cores)
     found = find(spark, groups, wave.tables, patience_s, counted)
+    # Persisted, because they are used twice: for the results of bundles, and for what is written.
     rows = steps.notable(steps.marked(found)).persist()
     try:
         bundles = [BundleResult(**row.asDict()) for row in steps.per_bundle(rows).collect()]
@@ -105,6 +106,8 @@ def find(
             for number in batch.column(0).to_pylist():
                 for found in verified(groups[number], tables, patience_s):
                     if counted is not None:
+                        # For progress only: a task that runs again counts twice (Spark's "RDD
+                        # Programming Guide", Accumulators).
                         counted.add(found.num_rows)
                     yield found
 

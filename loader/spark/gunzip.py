@@ -96,6 +96,7 @@ def _inflated(data: bytes) -> Iterator[bytes]:
             wanted = len(piece) * PLAIN_PIECE_BYTES // (len(plain) + 1)
             most = min(max(wanted, PIECES_BYTES.start), PIECES_BYTES.stop)
             if inflate.eof:
+                # A gzip file may have several members (RFC 1952, 2.2): the next one begins here.
                 at -= len(inflate.unused_data)
                 if at < len(data):
                     inflate = isal_zlib.decompressobj(_GZIP)

@@ -179,11 +179,13 @@ def _entry(
         values = fields.facts(filename, one.raw, 0)
         start = values.start_us if "Start" in fields.columns else None
         facts = Facts(start, values.end_us, values.work_id)
+    # With another Hash, the old index row is about other content of this Filename.
     if before is None or (before.hash_of_raw and before.hash != found):
         return _Entry(filename, len(one.raw), micros(added), found, facts)
     if before.start or before.end or before.work_id:
         start, end = (None if t is None else micros(t) for t in (before.start, before.end))
         facts = Facts(start, end, before.work_id)
+    # The old row counted the line breaks of the file, which `raw` does not have.
     size = max(before.size, len(one.raw))
     return _Entry(filename, size, micros(before.added), found, facts)
 
@@ -238,6 +240,7 @@ def compression_of(data: bytes, blocks: Sequence[Block]) -> Compression:
         plain = read_block(packed)
     except ValueError:
         return SMALL
+    # A deflate stream does not name its method or level: only compressing again shows them.
     levels = (Compression(Method.ZLIB_NG, level) for level in LEVELS[Method.ZLIB_NG])
     for one in (FAST, SMALL, *levels):
         if one.deflate(plain, BLOCK_BYTES) == packed:

@@ -125,6 +125,7 @@ def inflate(body: bytes, most_bytes: int) -> bytes:
         size += len(parts[-1])
         if size > most_bytes:
             raise too_big(most_bytes)
+        # zlib raises no error for a stream that is cut off: only `eof` shows it.
         if not member.eof:
             raise FetchError(Failure.CUT_OFF, "the gzip body ends before its end")
         body = member.unused_data

@@ -35,5 +35,6 @@ class Places:
             async with self._all:
                 yield
             return
+        # In this order: a slow feed that waits for its turn must not hold one of the common places.
         async with self._slow, self._all:
             yield
