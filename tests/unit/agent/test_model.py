@@ -278,20 +278,21 @@ class Promise(RuleBasedStateMachine):
         self.no_content_is_stored_twice()
 
     def held_up(self) -> set[int]:
-        """Return the files of bundles whose index object is another's, and that wait for these."""
+        """Return the files of bundles whose index object is another's, and those of their paths."""
         world = self.world
         for _ in range(20):
             world.loop.step()
             world.uploads.carry(20)
-        paths = {
-            entry.path
-            for one in world.in_flight
-            if f"{one.header.bucket}/{one.header.index_name}".removeprefix("gs://bkt/")
-            in world.bucket.foreign
-            for entry in one.entries
-        }
-        files = {str(path.relative_to(world.spool)): path for path in world.files()}
-        return {number_in(files[path].read_bytes()) for path in paths & files.keys()}
+        held_up = set()
+        for file in world.files():
+            # A path is its bundle's until that is durable, also when its file has changed since.
+            one = world.in_flight.owner(str(file.relative_to(world.spool)))
+            if one and (
+                f"{one.header.bucket}/{one.header.index_name}".removeprefix("gs://bkt/")
+                in world.bucket.foreign
+            ):
+                held_up.add(number_in(file.read_bytes()))
+        return held_up
 
     def run_to_the_end(self) -> None:
         world = self.world
