@@ -23,7 +23,7 @@ from jostler.cli.keeping_flags import AUDIT, PLACES, PROJECT, Fix, Report
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from jostler.archive.audit.tables import AuditTables
+    from jostler.archive.audit.bigquery_tables import AuditTables
     from jostler.storage import Storage
 
 ABOUT = """usage: jostler audit [flags]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from jostler.archive.audit.scope import Scope
-    from jostler.archive.audit.tables import AuditTables
+    from jostler.archive.audit.bigquery_tables import AuditTables
     from jostler.format.names import Place
     from jostler.storage import Storage
 

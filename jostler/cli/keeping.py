@@ -13,7 +13,7 @@ from jostler.storage import open_storage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jostler.archive.audit.tables import AuditTables
+    from jostler.archive.audit.bigquery_tables import AuditTables
     from jostler.cli.archive_command import Archive
     from jostler.format.names import Place
     from jostler.storage import Storage
@@ -92,7 +92,7 @@ def tables_of(archive: Archive) -> AuditTables | None:
     if not values["project"]:
         return None
     try:
-        from jostler.archive.audit.tables import open_tables  # noqa: PLC0415 - an extra
+        from jostler.archive.audit.bigquery_tables import open_tables  # noqa: PLC0415 - an extra
     except ImportError as exc:
         hint = "pip install 'jostler[bigquery]'"
         raise JostlerError("google-cloud-bigquery is not installed", hint=hint) from exc

@@ -18,6 +18,7 @@ OUTSIDE = """
 import importlib, json, pkgutil, sys
 import jostler
 optional = ("jostler.archive.bigquery_", "jostler.archive.serve.",  # extras of their own
+            "jostler.archive.audit.bigquery_",
             "jostler.producer.collect.collector", "jostler.producer.collect.fetching")
 for module in pkgutil.walk_packages(jostler.__path__, "jostler."):
     if not module.name.endswith("__main__") and not module.name.startswith(optional):

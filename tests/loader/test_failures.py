@@ -176,7 +176,7 @@ def test_a_ledger_that_cannot_be_written_leaves_the_day_to_the_next_run(loaded: 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     """Wait for a loader's end; return its exit status and all that it said."""
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate(timeout=200)
     return process.returncode, out + err
 
 
@@ -191,7 +191,7 @@ def test_what_cannot_begin_says_why_in_a_line(
     loaded: World, variable: str, value: str, said: str
 ) -> None:
     """Without Java, and without BigQuery: exit 1, and no trace of calls."""
-    code, told = ended(loaded.start("--patience", "1", **{variable: value}))
+    code, told = ended(loaded.start("--patience", "1", "--engine", "spark", **{variable: value}))
 
     (line,) = (line for line in told.splitlines() if line.startswith("jostler-load: "))
     assert code == 1

@@ -74,8 +74,8 @@ BAD = {
     "bad-range": (b'{"Must":"","Span":"[2026-02-01, 2026-01-01)"}', "Span"),
 }
 """By reason a document, and the field at fault; of `too-big`, with bundles of 4096 bytes."""
-OF_THE_PATH = {"path", "name", "unreadable"}
-"""What no pushed file can be: push makes path and name, and reads the file itself."""
+OF_THE_PATH = {"path", "name", "unreadable", "disk-lack"}
+"""What no pushed file can be: push makes path and name, reads the file itself, and gives none up."""
 BUNDLE_MAX = {"too-big": "4096", "too-complex": "20971520"}
 
 
