@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import date
 
-    from jostler.archive.audit.scope import Scope
     from jostler.archive.audit.bigquery_tables import AuditTables
+    from jostler.archive.audit.scope import Scope
     from jostler.format.names import Place
     from jostler.storage import Storage
 

@@ -11,11 +11,11 @@ import socket
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from jostler.archive.audit.bigquery_tables import AuditTables, open_tables
 from jostler.archive.audit.days import Limits, Schemas
 from jostler.archive.audit.mend import Mender
 from jostler.archive.audit.printer import Printer
 from jostler.archive.audit.scope import days, places_of
-from jostler.archive.audit.bigquery_tables import AuditTables, open_tables
 from jostler.storage import open_storage
 from loader.bucket import split_url
 from loader.cli.audit_options import ORPHANS, parse

@@ -75,7 +75,7 @@ BAD = {
 }
 """By reason a document, and the field at fault; of `too-big`, with bundles of 4096 bytes."""
 OF_THE_PATH = {"path", "name", "unreadable", "disk-lack"}
-"""What no pushed file can be: push makes path and name, reads the file itself, and gives none up."""
+"""What no pushed file can be: push makes path and name, reads the file, gives none up."""
 BUNDLE_MAX = {"too-big": "4096", "too-complex": "20971520"}
 
 
