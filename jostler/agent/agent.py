@@ -350,18 +350,18 @@ class Agent:
     # What it shows
 
     def _turn(self, seconds: float) -> None:
-        """Notice what arrives and show how things are, while the agent cannot take files yet."""
+        """Count arrivals and update the status, while the agent cannot take files yet."""
         self._low_disk.watch(time.monotonic())
         self._reporter.turned(self._now)
         self._arrivals.pause(seconds)
 
     def _show(self) -> None:
-        """Answer those who ask and show how things are, between two rounds of the loop."""
+        """Answer waiting questions and update the status, between two rounds of the loop."""
         self._questions.answer(self._view.remembered)
         self._reporter.turned(self._now)
 
     def _survey(self) -> None:
-        """Let the disk itself say what waits."""
+        """Start the thread that counts the files on disk."""
         config = self.config
         self.status.survey = Survey(
             str(config.spool),
@@ -372,13 +372,13 @@ class Agent:
         self.status.survey.start()
 
     def _now(self) -> Now:
-        """Say how things are at this moment."""
+        """Return the state of the agent at this moment."""
         if not self.status.waits_for:
             self._scanned |= self._loop.looked_at_all
         return self._view.now(scanned=self._scanned)
 
     def _why(self, name: str) -> dict[str, Any]:
-        """Say where a file is; for any thread."""
+        """Return where a file is; for any thread."""
         from jostler.agent.why.live import reply  # noqa: PLC0415 - as in `View.remembered`
 
         return reply(self.config, self._questions, name, waits_for=self.status.waits_for)

@@ -121,5 +121,5 @@ class Sightings:
         return 0.0
 
     def forget(self, path: str) -> None:
-        """Learn that a file is needed no more."""
+        """Forget a file."""
         self._first.pop(path, None)

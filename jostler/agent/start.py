@@ -140,7 +140,7 @@ class Agreed:
     kept: dict[str, str] = field(default_factory=dict)
 
     def take_over(self, other: Agreed) -> None:
-        """Take over what was agreed; those who have these dictionaries see it from now on."""
+        """Fill these dictionaries with what was agreed; objects that hold them see it at once."""
         self.judges.update(other.judges)
         self.counts.update(other.counts)
         self.readers.update(other.readers)

@@ -55,7 +55,7 @@ log = Log("jostler.intake")
 
 
 class Taken(Enum):
-    """What became of a path."""
+    """The result of taking a path."""
 
     ADDED = 1
     SKIPPED = 2
@@ -147,7 +147,7 @@ class Taking:
         return self._leave(verdict)
 
     def set_aside(self, arrival: Arrival, error: Exception) -> Taken:
-        """Leave a file alone, with which something happened that nobody foresaw."""
+        """Leave a file alone after an unforeseen error with it."""
         path = arrival.path.removeprefix(f"{self._spool.root}/")
         log.error("file.set_aside", file=display(path), error=f"{type(error).__name__}: {error}")
         try:

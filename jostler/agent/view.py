@@ -60,7 +60,7 @@ class View:
     stop: threading.Event
 
     def now(self, *, scanned: bool) -> Now:
-        """Say how things are at this moment; `scanned` if the first scan is over."""
+        """Return the state of the agent now; `scanned`: whether the first scan is over."""
         return Now(
             open=tuple(map(opened, self.open_bundles.open_bundles)),
             held_bytes=self.in_flight.held_bytes,
@@ -77,7 +77,7 @@ class View:
         )
 
     def remembered(self) -> Remembered:
-        """Copy what is in memory of files, for somebody who asks for one."""
+        """Copy what is in memory about files, for a question about one of them."""
         # Imported when somebody asks: these modules take a tenth of the time of a start.
         from jostler.agent.why.again import Again  # noqa: PLC0415 - as above
         from jostler.agent.why.journal import Upload  # noqa: PLC0415 - as above

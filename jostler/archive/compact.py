@@ -97,7 +97,7 @@ class Done:
 
 @dataclass(slots=True)
 class Compacted:
-    """What became of a group."""
+    """The result of compacting a group."""
 
     done: list[Done] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)

@@ -37,7 +37,7 @@ class TakenError(SaveError):
 
 
 class Saved(Enum):
-    """What became of a file."""
+    """The result of saving a file."""
 
     WRITTEN = 1
     ALREADY = 2

@@ -222,7 +222,7 @@ def open_by_kernel(root: str, path: str, flags: int) -> int:
 
 @cache
 def _how(flags: int) -> ctypes._Pointer[_How]:
-    """Say how to open; without O_NOFOLLOW, or a link in a directory's place were ENOTDIR."""
+    """Return how to open: without O_NOFOLLOW, which would turn ELOOP for a link into ENOTDIR."""
     resolve = _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
     return ctypes.pointer(_How(flags & ~os.O_NOFOLLOW, 0, resolve))
 

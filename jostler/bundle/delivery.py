@@ -1,4 +1,4 @@
-"""The delivery: sealed bundles become durable, and their files are unlinked.
+"""Store sealed bundles and unlink their files.
 
 **Invariant:** every sealed bundle is in one of four places: with the uploads, waiting for a second
 try, in line for the clean-up, or waiting until files that cannot be unlinked are looked at once
@@ -49,7 +49,7 @@ UNLINK_AGAIN = Backoff(first_s=2 * LATER_S, cap_s=30 * LATER_S)
 
 
 class Carriers(Protocol):
-    """Who carries out jobs: `Uploads`, or a test that does it step by step."""
+    """Carries out jobs: `Uploads`, or a test that does it step by step."""
 
     @property
     def pending(self) -> int:
@@ -157,7 +157,7 @@ class Delivery:
     # Uploads
 
     def collect(self) -> list[Event]:
-        """Learn what the uploads have done."""
+        """Take the outcomes of uploads; return the events that follow."""
         events, self._events = self._events, []
         learned = (self._learn(outcome) for outcome in self._uploads.take())
         return [*events, *(event for event in learned if event)]
@@ -267,7 +267,7 @@ class Delivery:
         return [self._cleaned_up(one, cleanup.cleaned)]
 
     def skip_file(self, error: Exception) -> None:
-        """Go on with the next file: what nobody foresaw happened with the one looked at last."""
+        """Go on with the next file after an unforeseen error with the one looked at last."""
         _, cleanup = self._cleanups[0]
         cleanup.skip(error)
 

@@ -115,7 +115,7 @@ class InFlight:
 
     @classmethod
     def foreign(cls, record: Record, now_s: float) -> InFlight:
-        """Remember which paths a bundle has that is none of this process's business."""
+        """Remember the paths of a bundle for another bucket, so that they are left alone."""
         one = cls(record.header, now_s)
         one.opened = None
         one.state = State.FOREIGN

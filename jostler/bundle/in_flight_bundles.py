@@ -203,18 +203,18 @@ class InFlightBundles:
         self._recount(one)
 
     def halted(self, one: InFlight, job: UploadJob, what: str, error: str) -> None:
-        """Learn that a step of a bundle's upload failed."""
+        """Record that a step of a bundle's upload failed."""
         one.halted(job, what, error)
         self._recount(one)
 
     def stored(self, one: InFlight, job: UploadJob) -> Released:
-        """Learn that a bundle is durable; files that it does not hold are given back."""
+        """Record that a bundle is durable; return the files that it does not hold."""
         one.stored(job)
         self._recount(one)
         return self._release(one, changed=list(filter(self.owned_by(one), job.left)))
 
     def given_back(self, one: InFlight) -> Released:
-        """Learn that a bundle cannot become durable; all its files are given back."""
+        """Record that a bundle cannot become durable; return all its files."""
         paths = one.job.record.paths if one.job else set()
         one.given_back()
         released = self._release(one, changed=list(filter(self.owned_by(one), paths)))
@@ -222,7 +222,7 @@ class InFlightBundles:
         return released
 
     def cleaned(self, one: InFlight, cleaned: Cleaned) -> Released:
-        """Learn what became of the files of a stored bundle."""
+        """Record the result of a clean-up; return the paths that the bundle no longer has."""
         for path, digest in cleaned.vanished.items():
             self.remember_vanished(path, digest)
         released = self._release(
@@ -249,7 +249,7 @@ class InFlightBundles:
         changed: Collection[str] = (),
         kept: dict[str, FileState] | None = None,
     ) -> Released:
-        """Let paths belong to nobody, so that what lies there can be taken."""
+        """Take paths away from their bundle, so that the files there can be taken."""
         kept = kept or {}
         owners = self._owners
         for path in chain(gone, changed, kept):

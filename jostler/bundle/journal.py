@@ -1,12 +1,12 @@
-"""The journal: which sealed bundles are on their way, so that a crash repeats no commit.
+"""The journal: which sealed bundles are being stored, so that a crash repeats no commit.
 
 **Invariant:** a record is on disk before its data object is asked for, and goes away only after
 every file of it was unlinked or given back.  A record's suffix is its state: `.sealed` until data
 and index are durable, `.stored` from then on.  The journal is the agent's only state.
 
-One exception: on a full disk on which no reserve could ever be taken, one bundle at a time goes
-without a record, for else the disk would stay full.  A crash may then store it twice; nothing is
-lost.
+One exception: on a full disk on which no reserve could ever be taken, one bundle at a time is
+stored without a record; otherwise the disk would stay full.  A crash may then store it twice;
+nothing is lost.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Journal:
     def add_vanished(self, hashes: Mapping[str, bytes]) -> None:
         """Remember stored files whose path was gone, before the record that named them goes.
 
-        On a full disk they are not remembered, for that the record goes is worth more then.
+        On a full disk they are not remembered: then it is more important that the record goes.
 
         Raises:
             OSError: they could not be written.
@@ -306,7 +306,7 @@ class Journal:
         )
 
     def _forget(self, record: Record) -> None:
-        """Learn that a record is on disk, or needed no more."""
+        """Note that a record is on disk, or needed no more."""
         if self.without == record.basename:
             self.without = ""
 

@@ -55,7 +55,7 @@ class Stamp:
 
 
 class Put(Enum):
-    """What became of a row that was offered."""
+    """The result of offering a row."""
 
     ADDED = 1
     NO_ROOM = 2

@@ -55,7 +55,7 @@ class NameTakenError(JostlerError):
 
 
 class Outcome(Enum):
-    """What became of a staged file."""
+    """The result of publishing a staged file."""
 
     WRITTEN = "written"
     """It lies in the spool under its name."""

@@ -103,8 +103,7 @@ def finish_first_load(warehouse: Warehouse, name: TableName) -> None:
         found = warehouse.get_table(name)
         if found is None or found.labels.get(UNFINISHED) != "unfinished":
             return
-        # None removes the label; leaving it out would keep it (google-cloud-bigquery,
-        # Table.labels).
+        # None removes the label; leaving it out would keep it ("Deleting labels").
         if warehouse.change_table(found, {"labels": {**found.labels, UNFINISHED: None}}):
             return
 

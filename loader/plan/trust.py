@@ -3,8 +3,8 @@
 A day is trusted if an agent judged each of its bundles by a table schema that is contained in
 today's table, and each has its index: then every row is good, and the index has the Filenames.
 
-**Invariant:** it reads listings, metadata and kept schemas, and no bundle and no index.  Whatever
-it does not know of a bundle makes the day untrusted, never trusted.
+**Invariant:** it reads listings, metadata and kept schemas, and no bundle and no index.  Anything
+unknown about a bundle makes the day untrusted, never trusted.
 """
 
 from __future__ import annotations

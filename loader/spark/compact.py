@@ -45,7 +45,7 @@ def compact_groups(
     version: str,
     patience_s: float,
 ) -> Iterator[Compacted]:
-    """Compact groups, each with the URL of its bucket; yield what became of them."""
+    """Compact groups, each with the URL of its bucket; yield the results."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa  # noqa: PLC0415 - on the executor

@@ -110,7 +110,7 @@ class Now:
         source: where events come from: `inotify`, `watchdog` or `scan`.
         degraded: why scans stand in for events, in words.
         counts: the watcher's counts.
-        disk: how it is with the free space of the spool's disk.
+        disk: the state of the free space of the spool's disk.
     """
 
     open: tuple[OpenBundleView, ...]
