@@ -60,6 +60,6 @@ class Batching:
         return Run(directory, names, how) if len(names) > 1 else None
 
     def took(self, files: int) -> None:
-        """Learn how many files of the last run were taken; the one after them is taken alone."""
+        """Record how many files of the last run were taken; the one after them is taken alone."""
         self._penalty = 0 if files else min(ALONE_MAX, 2 * self._penalty + 1)
         self._alone = max(1, self._penalty)

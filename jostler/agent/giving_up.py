@@ -57,7 +57,7 @@ class GivingUp:
     Args:
         spool: the files of the experiment.
         datatypes: whose files may go.
-        wanted: says whether a file of this name is a measurement file.
+        wanted: returns whether a file of this name is a measurement file.
         in_flight: knows which files belong to bundles.
         left: files that were examined and left on the disk; those that stay do not go.
         open_bundles: make the bundle that lists what was given up.
@@ -128,7 +128,7 @@ class GivingUp:
             return self._let_go(one, directories)
 
     def send(self) -> None:
-        """Begin to store the next list, if the one before is on its way no more."""
+        """Begin to store the next list, once the one before is stored or waits for a retry."""
         # A list that alone cannot be stored does not hold up the others.
         if self._sending and self._sending.on_its_way and not self._sending.what:
             return
@@ -141,7 +141,7 @@ class GivingUp:
                 log.error("journal.failed", what="read", error=str(exc), next_try_s=None)
 
     def _may_go(self, path: str, name: str) -> bool:
-        """Return whether a file is a measurement file that nothing is known about."""
+        """Return whether a file is a measurement file that no bundle has and that may be taken."""
         return (
             self._wanted(name)
             and not self._in_flight.knows_any([path])

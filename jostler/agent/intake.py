@@ -89,7 +89,7 @@ class Intake:
         self.contents = Contents(rules, judging)
 
     def begin_round(self) -> None:
-        """Look anew at the clock and at directories, which are believed for one round of files."""
+        """Read the clock and open directories anew; both are then used for one round of files."""
         self._directories.close()
         self._left.look_at_clock()
 
@@ -240,8 +240,8 @@ class Intake:
     def _stored_before(self, path: str, read: Read, digest: bytes) -> AlreadyStored | None:
         """Return what to do with a file that was stored with this hash, then was gone, and is back.
 
-        The hash of its bytes on one line counts only for a good file, in whose row nothing of a
-        changed line break is lost.
+        The hash of its bytes on one line counts only for a good file: its row has no line breaks
+        that could have changed.
         """
         if self._in_flight.has_vanished(path, digest):
             return AlreadyStored(Entry(path, read.state, read.at_us, digest))

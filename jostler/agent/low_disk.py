@@ -121,7 +121,7 @@ class LowDisk:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Take away the sign at the beginning, and at the end, when nobody watches the disk."""
+        """Remove the sign at the beginning and at the end: afterwards nothing keeps it current."""
         self._sign.clear()
         if self._action is DiskLackAction.STOP:
             self._sign.prepare()

@@ -1,4 +1,4 @@
-"""Merge bundles into one: the same rows, sorted, exact repeats once, with an index of its own.
+"""Merge bundles into one: the same rows, sorted, exact repeats once, with a new index.
 
 **Invariant:** the name follows from the identities of the rows alone, so whoever merges bundles
 that hold the same rows makes an object of the same name, and an object of that name holds these

@@ -1,10 +1,10 @@
 """The commit: a sealed bundle becomes durable, step by step.
 
 **Invariant:** journal, data object, index object, journal says stored (then `cleanup` unlinks and
-forgets): in this order, each only when the one before is durable.  Whoever dies in between leaves
-a record in the journal, and the next process goes on with it under the same name.  Nothing here
-waits: a step that fails ends the call, and the caller decides when the job is tried again, so that
-no bundle keeps a thread from the others.
+forgets): in this order, each only when the one before is durable.  If the process dies in between,
+the journal has a record, and the next process continues under the same name.  Nothing here waits:
+a step that fails ends the call, and the caller decides when the job is tried again, so that no
+bundle keeps a thread from the others.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Commit:
 
         Args:
             job: what to do.
-            stopped: says whether no further step may begin.
+            stopped: returns whether no further step may begin.
 
         Returns:
             The job, ended unless it was stopped; or where it halted because a step failed.
@@ -104,7 +104,7 @@ class Commit:
         except ConflictError:
             # HTTP 412 does not say whose object it is: another agent's, or this bundle's own, whose
             # reply was lost or which an earlier process stored
-            # (cloud.google.com/storage/docs/request-preconditions). So the next step asks for its
+            # (cloud.google.com/storage/docs/request-preconditions).  So the next step asks for its
             # upload id.
             return job.taken()
         upload_s = time.monotonic() - begun_s

@@ -2,10 +2,10 @@
 
 **Invariant:** every sealed bundle is in one of four places: with the uploads, waiting for a second
 try, in line for the clean-up, or waiting until files that cannot be unlinked are looked at once
-more.  No bundle waits for another one but for a cause that both have.
+more.  A bundle waits for another one only if both wait for the same cause.
 
-One thread owns it.  What happened comes out as events; paths that belong to no bundle any more
-come out with them.
+One thread owns it.  It returns what happened as events, which also list the paths that belong to no
+bundle any more.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class Delivery:
         return Stored(bundle=one, job=job, released=released)
 
     def _halted(self, halt: Halt) -> None:
-        """A step failed: wait for what causes it."""
+        """Record that a step failed, and wait until its cause works again."""
         job, one = halt.job, self._bundle(halt.job)
         # The state is that before this call and the job that after it: the record was written in
         # between, so the journal works, whatever failed next.
@@ -229,7 +229,7 @@ class Delivery:
             )
 
     def _crashed_on(self, crash: Crash) -> None:
-        """An error that nobody foresaw: this bundle is set aside for a while, and no other."""
+        """Set aside for a while the bundle that had an unforeseen error, and no other."""
         one = self._bundle(crash.job)
         self._retries.forget(one.name)
         self._in_flight.halted(

@@ -34,9 +34,9 @@ FACTS_BYTES = 200
 class FileState(NamedTuple):
     """One state of a file, comparable with another without reading the file.
 
-    Each number is a signed one of 64 bits.  A time that is none, which a file system of 64 bits of
-    seconds can hold, is the nearest that is: then the other numbers tell two states apart, and a
-    time to come makes `Entry.unchanged` ask for the bytes.
+    Each number is a signed one of 64 bits.  A file system may hold times beyond that range; they
+    are replaced by the nearest in it.  Two such states still differ in other numbers, and a time in
+    the future makes `Entry.unchanged` return False, so that the bytes are compared.
     """
 
     inode: int

@@ -40,7 +40,7 @@ class CleanedUp:
         bundle: it is gone, or some of its files cannot be unlinked.
         job: its upload.
         first: they were looked at for the first time.
-        cleaned: what became of them.
+        cleaned: the result of the clean-up.
         released: those that belong to it no more.
     """
 

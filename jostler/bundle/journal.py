@@ -254,7 +254,7 @@ class Journal:
                 raise BlockingIOError(errno.EAGAIN, "another agent uses it", str(self._dir))
             with lock:
                 # A duplicate refers to the same lock, which lasts until all of them are closed
-                # (flock(2)). The old lock excludes nobody any more: its file went with the
+                # (flock(2)).  The old lock excludes nobody any more: its file went with the
                 # directory.
                 os.dup(lock.fileno())  # holds the lock until the process ends
             self._reserve.take()

@@ -85,7 +85,7 @@ class OpenBundles:
         sealed: takes each bundle as it is sealed.
         monotonic_s: clock for ages.
         now: clock for names and rows; aware.
-        backlog: says whether so many files wait that speed is worth more than small objects.
+        backlog: returns whether so many files wait that speed is worth more than small objects.
     """
 
     def __init__(

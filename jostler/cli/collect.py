@@ -139,7 +139,7 @@ def _run(parsed: Parsed) -> int:
     log.start(verbose=values["verbose"], text=text)
     collector = _collector(parsed)
     with _Server(collector, listen, values["allowed-hosts"]):
-        asyncio.run(_until_told(collector, feeds, read))
+        asyncio.run(_until_signal(collector, feeds, read))
     return DONE
 
 
@@ -254,7 +254,7 @@ class _Server:
             self._server.close()
 
 
-async def _until_told(
+async def _until_signal(
     collector: Collector, feeds: Sequence[Feed], read: Callable[[], Sequence[Feed]]
 ) -> None:
     """Collect until SIGTERM or SIGINT; read the feeds again at SIGHUP."""

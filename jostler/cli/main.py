@@ -80,7 +80,7 @@ def _start(parsed: Parsed) -> int:
         print("jostler: -help shows all flags", file=sys.stderr)
         return MISUSED
     start_log(config)
-    _tell_changes(config)
+    _log_changes(config)
     try:
         return _MODES[config.mode](config)
     except ConfigError as exc:
@@ -101,8 +101,8 @@ def start_log(config: Config) -> None:
     log.start(verbose=config.verbose, text=text)
 
 
-def _tell_changes(config: Config) -> None:
-    """Log each setting that differs from what a flag or variable says on its own."""
+def _log_changes(config: Config) -> None:
+    """Log each setting that follows from something else than its own flag or variable."""
     log_ = log.Log("jostler.config")
     for flag, variable in config.overruled:
         log_.warning("variable.overruled", variable=variable, by=flag)

@@ -1,4 +1,4 @@
-"""What `jostler push` and `jostler requeue` know of the agent: its flags, and its configuration.
+"""The agent's flags and configuration, as `jostler push` and `jostler requeue` use them.
 
 **Invariant:** a flag that the agent has too means the same and has the same variable, so that in
 the agent's container both commands find spool, schema and bucket by themselves.

@@ -49,7 +49,7 @@ def run(archive: Archive, _: list[str]) -> int:
     places = list(kept_places(archive, storage))
     datatypes = {place: storage.folders(f"{place.root}/") for place in places}
     for line in (
-        *told_old(storage, places, retain, datetime.now(UTC)),
+        *older(storage, places, retain, datetime.now(UTC)),
         "",
         "The bucket's lifecycle rule, for `gcloud storage buckets update --lifecycle-file`:",
         json.dumps(lifecycle(datatypes, retain), indent=2),
@@ -60,7 +60,7 @@ def run(archive: Archive, _: list[str]) -> int:
     return DONE
 
 
-def told_old(
+def older(
     storage: Storage, places: Sequence[Place], retain: Mapping[str, int], now: datetime
 ) -> Iterator[str]:
     """Yield a line for each datatype of each place.

@@ -1,6 +1,6 @@
 """The command `jostler serve`: the archive as web pages and an HTTP API.
 
-**Invariant:** it only reads, and listens on loopback unless it is told otherwise.
+**Invariant:** it only reads, and listens on loopback unless a flag names another address.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ FLAGS = (
 
 
 def run(archive: Archive, _words: list[str]) -> int:
-    """Serve until the process is told to end.
+    """Serve until SIGTERM or SIGINT.
 
     Raises:
         ValueError: wrong use.

@@ -38,7 +38,7 @@ PATIENCE_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of files: addresses by Filename, reasons by Filename, and what is not stored."""
+    """The result for files: addresses by Filename, reasons by Filename, and what is not stored."""
 
     addresses: dict[str, str]
     rejected: dict[str, str]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 BATCH = 256
 """Rows that are judged together; more at once are not quicker."""
 BATCH_BYTES = 1 << 20
-TOLD_MOST = 20
+REPORTED_MOST = 20
 """Refused rows of one file that are reported one by one."""
 
 
@@ -133,7 +133,7 @@ class Pusher:
                 rows += len(batch)
                 good, errors = self._judged(batch, source)
                 bad += len(errors)
-                refused += errors[: TOLD_MOST - len(refused)]
+                refused += errors[: REPORTED_MOST - len(refused)]
                 # After the first bad row nothing more is staged; the rest is judged all the same,
                 # so that one run reports everything.
                 if not bad:

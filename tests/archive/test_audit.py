@@ -378,7 +378,7 @@ def test_a_row_in_two_bundles_is_told_of_the_later_one(archive: KeptArchive) -> 
     assert [end.done for end in mend(archive)] == [""]
 
 
-def test_many_small_bundles_of_a_past_day_are_told(archive: KeptArchive) -> None:
+def test_many_small_bundles_of_a_past_day_are_reported(archive: KeptArchive) -> None:
     """Not those of the last two days."""
     for number in range(10):
         archive.put(contents([number]))
@@ -389,7 +389,7 @@ def test_many_small_bundles_of_a_past_day_are_told(archive: KeptArchive) -> None
     assert "10 of its 10 bundles" in problem.detail
 
 
-def test_a_row_of_another_day_and_a_line_that_is_no_row_are_told(archive: KeptArchive) -> None:
+def test_a_row_of_another_day_and_a_line_that_is_no_row_are_reported(archive: KeptArchive) -> None:
     """They stay as they are, and the index is left alone."""
     name = archive.put(contents(range(3)))
 
@@ -412,7 +412,7 @@ def test_a_row_of_another_day_and_a_line_that_is_no_row_are_told(archive: KeptAr
     ("content", "words"),
     [(None, "no such table schema"), (b"{", "is not a table schema"), (b"[]", "no column `date`")],
 )
-def test_a_table_schema_that_is_missing_or_none_is_told(
+def test_a_table_schema_that_is_missing_or_none_is_reported(
     archive: KeptArchive, content: bytes | None, words: str
 ) -> None:
     """Once for the datatype, not for each day."""
@@ -427,7 +427,7 @@ def test_a_table_schema_that_is_missing_or_none_is_told(
     assert words in problem.detail
 
 
-def test_objects_of_others_are_told(archive: KeptArchive) -> None:
+def test_objects_of_others_are_reported(archive: KeptArchive) -> None:
     """In a day's folder and beside the days; not the agent's own trial objects."""
     archive.put(contents([1]))
     foreign = ["autoload/v1/exp/foo1/2026/01/02/x.json", "autoload/v1/exp/foo1/README"]

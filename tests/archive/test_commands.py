@@ -208,7 +208,7 @@ def test_a_rejected_file_can_be_read(run: Run) -> None:
     assert found.err == ""
 
 
-def test_what_an_address_does_not_name_is_told(run: Run) -> None:
+def test_what_an_address_does_not_name_is_reported(run: Run) -> None:
     """The others are written all the same."""
     raw = one_line(PRETTY)
     found = run("cat", "none.json", "pretty.json", YEARS)
@@ -467,7 +467,7 @@ def test_a_configuration_file_sets_flags(
         (["retrieve", "-start", "2026-01-01", "-end", "2026-01-02"], "DIR: required"),
     ],
 )
-def test_wrong_use_is_told(run: Run, argv: list[str], problem: str) -> None:
+def test_wrong_use_is_reported(run: Run, argv: list[str], problem: str) -> None:
     """With status 2."""
     found = run(*argv)
     assert (found.status, problem in found.err) == (2, True), found.err

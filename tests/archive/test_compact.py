@@ -163,7 +163,7 @@ def flipped(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("half", [0, 1], ids=["data", "index"])
 @pytest.mark.parametrize("damage", [cut, flipped])
-def test_a_damaged_bundle_is_left_alone_and_told(damage: Any, half: int) -> None:  # noqa: ANN401
+def test_a_damaged_bundle_is_left_alone_and_reported(damage: Any, half: int) -> None:  # noqa: ANN401
     """The others are merged without it."""
     bucket = MemoryBucket()
     bad = list(bundle([("bad.json", b'{"x":"yyyyyyyyyyyyyyy"}')], number=1))

@@ -85,7 +85,7 @@ def test_what_is_young_is_never_touched(
     assert archive.objects() == before
 
 
-def test_wrong_use_is_told(archive: KeptArchive, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_use_is_reported(archive: KeptArchive, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is deleted for want of a limit."""
     where = ["delete", "-bucket", archive.storage.url, "-experiment", "exp"]
     assert main([*where, "-start", "2026-01-02", "-end", "2026-01-02", "-yes"]) == 2

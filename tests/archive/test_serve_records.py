@@ -162,7 +162,7 @@ def test_content_comes_with_its_type_its_encoding_and_its_hash(
     assert answer.headers["referrer-policy"] == "no-referrer"
 
 
-def test_what_could_not_be_searched_is_told(serving: Serving, made: MadeArchive) -> None:
+def test_what_could_not_be_searched_is_reported(serving: Serving, made: MadeArchive) -> None:
     """Beside what was found, and in the server's health."""
     made.put([Entry(name="a.json", start=at(1))])
     damaged = made.put([Entry(name="b.json", start=at(1))], node="n2")

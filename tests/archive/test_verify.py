@@ -196,7 +196,7 @@ def test_the_hash_is_that_of_raw_whatever_the_lines_of_the_file(
     assert all(raw["Start"] and raw["WorkID"] is None for raw in raws.values())
 
 
-def test_a_hash_that_is_not_its_rows_is_told(lines_archive: tuple[str, Path]) -> None:
+def test_a_hash_that_is_not_its_rows_is_reported(lines_archive: tuple[str, Path]) -> None:
     """An index of an earlier version has the hash of the files, as far as that can be known."""
     bucket = open_storage(lines_archive[0])
     change_index(bucket, lambda raw: raw | {"Hash": "0" * 32})

@@ -362,7 +362,7 @@ def test_a_request_that_fails_once_is_made_again(spool: Spool, gcs: GcsServer) -
     assert "2 could NOT be read" in broken.told("bucket")
 
 
-def test_a_bucket_that_does_not_answer_is_named_and_the_rest_is_told(
+def test_a_bucket_that_does_not_answer_is_named_and_the_rest_is_reported(
     spool: Spool, gcs: GcsServer
 ) -> None:
     """The spool's answer stands."""

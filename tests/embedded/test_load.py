@@ -221,7 +221,9 @@ def test_what_a_load_accepts(client: bigquery.Client, table: str, bucket: Bucket
     assert row["raw"] == {"text": "1", "when": when, "items": []}
 
 
-def test_at_most_five_errors_are_told(client: bigquery.Client, table: str, bucket: Bucket) -> None:
+def test_at_most_five_errors_are_reported(
+    client: bigquery.Client, table: str, bucket: Bucket
+) -> None:
     """The rest is counted."""
     uri = bucket.put("bad.jsonl", ndjson(*({"x": i} for i in range(20))))
     errors = error_of(client, table, uri, max_bad_records=10)

@@ -60,7 +60,7 @@ def killed(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 @pytest.mark.parametrize("manifest", [False, True])
-def test_a_deletion_before_the_ledger_knew_the_load_is_told(
+def test_a_deletion_before_the_ledger_knew_the_load_is_reported(
     world: World, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, manifest: bool
 ) -> None:
     """The run was killed after its load job; the job itself says what it loaded."""

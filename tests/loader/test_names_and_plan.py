@@ -162,7 +162,9 @@ def test_two_experiments_that_would_share_a_table_are_told_as_rivals(tmp_path: P
     assert rivals == {"a-b": ("autoload/v1/a_b",), "a_b": ("autoload/v1/a-b",)}
 
 
-def test_bundles_are_listed_by_day_the_earliest_first_and_others_are_told(tmp_path: Path) -> None:
+def test_bundles_are_listed_by_day_the_earliest_first_and_others_are_reported(
+    tmp_path: Path,
+) -> None:
     day = "autoload/v1/e/x1/2026/01/02"
     names = {
         "autoload/v1/tables/e/x1.table.json": SCHEMA_TEXT,
@@ -346,7 +348,7 @@ def test_columns_that_two_buckets_add_are_added_together(tmp_path: Path) -> None
     assert [field.name for field in table.fields[-1].fields][-2:] == ["One", "Two"]
 
 
-def test_columns_of_two_buckets_that_contradict_each_other_are_told(tmp_path: Path) -> None:
+def test_columns_of_two_buckets_that_contradict_each_other_are_reported(tmp_path: Path) -> None:
     text, number = {"name": "One", "type": "STRING"}, {"name": "One", "type": "INTEGER"}
 
     found = in_two_buckets(tmp_path, [*SCHEMA, text], [*SCHEMA, number])

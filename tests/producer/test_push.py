@@ -195,7 +195,7 @@ def raws(bucket: str) -> list[bytes]:
     return sorted(found)
 
 
-def test_the_line_of_a_field_is_told(
+def test_the_line_of_a_field_is_reported(
     spool: Spool, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Of a document on several lines, that on which the value begins."""
@@ -248,7 +248,7 @@ def test_a_taken_name_is_told_and_renamed_on_request(
     assert len(spool.left()) == 4
 
 
-def test_a_name_that_the_agent_refuses_is_made_safe_and_told(
+def test_a_name_that_the_agent_refuses_is_made_safe_and_reported(
     spool: Spool, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Also one without its extension."""
@@ -327,7 +327,7 @@ def test_a_dry_run_judges_and_writes_nothing(
         (["-datatype", "other", "a.json"], "-datatype: which of foo1, other?"),
     ],
 )
-def test_wrong_use_is_told(
+def test_wrong_use_is_reported(
     spool: Spool, capfd: pytest.CaptureFixture[str], argv: Sequence[str], told: str
 ) -> None:
     """With exit status 2, before anything is read."""

@@ -147,7 +147,7 @@ def test_a_second_process_waits_for_the_first(extended: Spool) -> None:
     assert (process.returncode, len(out.split())) == (0, 3)
 
 
-def test_wrong_use_is_told(
+def test_wrong_use_is_reported(
     spool: Spool, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A bucket is needed, and one datatype."""

@@ -44,7 +44,7 @@ DISK = (
         ("", "Py4JJavaError"),
     ],
 )  # fmt: skip
-def test_the_innermost_cause_is_told(text: str, told: str) -> None:
+def test_the_innermost_cause_is_reported(text: str, told: str) -> None:
     assert told in cause(Py4JJavaError(text))
 
 

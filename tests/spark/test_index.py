@@ -189,7 +189,7 @@ def test_a_sampled_bundle_is_judged(tmp_path: Path, old: bytes, new: bytes, why:
 
 
 @pytest.mark.parametrize("data", [b"", b"no gzip", EMPTY, EMPTY[:-9]])
-def test_an_index_that_is_none_is_told(tmp_path: Path, data: bytes) -> None:
+def test_an_index_that_is_none_is_reported(tmp_path: Path, data: bytes) -> None:
     """And so is one that is gone, or cut off."""
     pair = Pair(tmp_path)
     pair.index.write_bytes(data)

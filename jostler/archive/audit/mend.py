@@ -189,8 +189,8 @@ class Mender:
                 ),
             )
         # Data first, unlike in compaction: an index that is left alone is recognized by the copy of
-        # its data in quarantine (`_orphan`). Damaged data that is left alone would be salvaged once
-        # more, without the hashes that verify its rows.
+        # its data in quarantine (`_orphan`).  Damaged data that is left alone would be salvaged
+        # once more, without the hashes that verify its rows.
         old = [Looked(bundle.data.name, bundle.data.version)]
         if bundle.index:
             old.append(Looked(bundle.index.name, bundle.index.version))

@@ -38,7 +38,7 @@ class Disk:
     Args:
         spool: the experiment's directory.
         limit: returns how many bytes of a disk of some size are to stay free.
-        is_full: says whether an agent asks services to write no more files into this spool.
+        is_full: returns whether an agent asks services to write no more files into this spool.
         look_every_s: the time between two looks.
     """
 

@@ -122,7 +122,7 @@ def test_the_day_is_the_given_one_else_that_of_the_start_else_today(
             spool.put(b"{}", day=date(1999, 1, 1))
 
 
-def test_wrong_use_is_told(directories: Directories) -> None:
+def test_wrong_use_is_reported(directories: Directories) -> None:
     """By name of the file, the datatype, the column."""
     with pytest.raises(SchemaError, match=r"other\.json"):
         Spool(directories.root, experiment=EXPERIMENT, datatype="other")
