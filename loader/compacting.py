@@ -1,8 +1,8 @@
 """A whole run of `jostler-load compact`: list days, plan groups, compact them, record each merge.
 
 **Invariant:** small work is done by threads of this process, large work by Spark; both call the
-same function for a group.  The failure of one group affects no other, and what a run that died has
-left is finished by the next one.
+same function for a group.  The failure of one group affects no other, and the next run finishes
+what a run that was killed has left.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Report:
 
     @property
     def well(self) -> bool:
-        """Whether nothing is wrong; a bundle of a foreign form is not."""
+        """Whether nothing is wrong; bundles of a foreign form do not count as wrong."""
         return not self.problems and all(one.reason == FOREIGN for one in self.left)
 
 

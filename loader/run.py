@@ -197,7 +197,7 @@ class Loader:
         return due, [refusal for refusal in refusals if refusal.day.key in overtaken]
 
     def _load_all(self, due: list[TableDay], verifier: Verifier) -> list[Outcome]:
-        """Load days; verify those in full, and load them again, whose index was wrong."""
+        """Load days; if the index of some was wrong, verify those in full and load them again."""
         outcomes = self._load(due, verifier) if due else []
         wrong = {outcome.day.key: outcome for outcome in outcomes if outcome.misled}
         if not wrong or self.not_begun:

@@ -288,7 +288,7 @@ class Verifier:
 
 
 def say_distrusted(console: Console, day: TableDay, why: str) -> None:
-    """Report that a day's index is not believed."""
+    """Report that a day is not taken from its index, and why."""
     console.event(
         "day.distrusted",
         "warning",

@@ -39,7 +39,7 @@ class Pairs:
 
 
 def pairs(storage: Storage, prefix: str) -> Pairs:
-    """List the bundles of which one half, data or index, has a name that begins with `prefix`.
+    """List the bundles whose data object or index object has a name that begins with `prefix`.
 
     Raises:
         TransientError: a request to the bucket fails.

@@ -1,4 +1,4 @@
-"""Read files out of their bundles, each held against the hash in its index.
+"""Read files out of their bundles, and compare each with the hash in its index.
 
 **Invariant:** `raw` is returned byte for byte as stored, never parsed and written again; a row that
 does not have its Hash is never returned.  A row costs one ranged request, whatever the size of its

@@ -1,4 +1,4 @@
-"""The spool's files, opened so that nobody who writes there can lead the agent out of it.
+"""Open the spool's files so that no link or path made by a service leads out of the spool.
 
 **Invariant:** below the root no symbolic link is followed at any component of a path, and no path
 goes up.  Where the kernel has openat2(2), it walks the path itself and refuses links; elsewhere

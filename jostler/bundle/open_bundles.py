@@ -179,7 +179,7 @@ class OpenBundles:
         return Put.ADDED
 
     def apart(self, datatype: str, day: Day) -> InFlight:
-        """Make a bundle that is none of the open ones; its name differs from all others."""
+        """Make a bundle apart from the open ones, with a name of its own."""
         return self._new(datatype, day)
 
     def room(self, datatype: str, day: Day, files: int) -> Room | None:

@@ -29,7 +29,7 @@ LINE_MOST = 1 << 20
 
 
 class _Raw(msgspec.Struct):
-    """The columns of an index row by which it is known whose it is."""
+    """The columns of an index row that identify its file and its place."""
 
     Filename: str
     Size: int

@@ -1,4 +1,4 @@
-"""The folder of a document: the day that somebody gave, else that of its Start, else today.
+"""The folder of a document: the day given by the caller, else that of its Start, else today.
 
 **Invariant:** the result is a day that the agent accepts, 2000 to 2099.
 

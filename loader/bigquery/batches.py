@@ -1,7 +1,7 @@
 """Collect rows for ledger and rejects, and write them in batches.
 
-**Invariant:** a ledger row is written only after the bad rows that it counts.  Whoever adds a row
-gets a future that ends when the row is durable.
+**Invariant:** a ledger row is written only after the bad rows that it counts.  `add` returns a
+future that ends when the row is durable.
 
 One load job per row would take 3 s for each day of data, and would soon reach the limit of 1,500
 load jobs per table and day.

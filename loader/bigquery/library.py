@@ -1,6 +1,6 @@
 """The library `google.cloud.bigquery`, imported without pandas.
 
-**Invariant:** whoever imports pandas later gets it.
+**Invariant:** a later import of pandas works as usual.
 
 The library imports pandas wherever it is installed, to make data frames, which the loader does not
 ask for.  Spark needs pandas on the driver, so it is always there, and took a third of the CPU of an

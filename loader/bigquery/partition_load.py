@@ -295,8 +295,9 @@ def job_id(day: TableDay, ready: Ready, attempt: int) -> str:
 def load_config(fingerprint: str, run_id: str, ledger: str) -> Json:
     """Return the settings of a load job besides source and destination.
 
-    It has no schema: with WRITE_TRUNCATE it would replace the table's, which is right.  Unknown
-    values can be ignored because the judge refuses all that are not null.
+    It has no schema: with WRITE_TRUNCATE the job's schema would replace the table's, which is as it
+    should be already.  Unknown values can be ignored because the judge refuses all that are not
+    null.
     """
     return {
         "sourceFormat": "NEWLINE_DELIMITED_JSON",
@@ -318,7 +319,7 @@ def _base(name: str) -> str:
 
 
 def _changed(day: TableDay, attempt: int) -> Outcome:
-    """Return the outcome of a day of which objects went away while it was read or loaded."""
+    """Return the outcome of a day that lost objects while it was read or loaded."""
     return Outcome(day=day, status=Status.SKIPPED, attempt=attempt, overtaken=True)
 
 

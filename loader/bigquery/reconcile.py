@@ -222,7 +222,7 @@ class Reconciler:
             )
 
     def _bundles(self, table: TableName, day: str, good: Counter[str]) -> list[str]:
-        """Name the bundles of a day of which BigQuery has more or fewer rows than the bundle."""
+        """Name the bundles of a day that have another number of rows in BigQuery."""
         sql = _BUNDLES_SQL.format(table=table, day=day)
         stored = Counter({row["url"] or "": row["n"] for row in self._warehouse.rows(sql)})
         differ = [url for url in sorted(good | stored) if good[url] != stored[url]]

@@ -130,7 +130,7 @@ def _counts(positions: np.ndarray) -> dict[int, int]:
 
 
 def to_write(copies: dict[int, Copy], lines: Lines) -> list[pa.RecordBatch]:
-    """Return for each bundle of which objects must be written its bad and its repeated lines."""
+    """Return bad and repeated lines of each bundle for which objects must be written."""
     bad, repeated = _by_bundle(lines.bad), _by_bundle(lines.repeated)
     return [
         pa.RecordBatch.from_pydict(

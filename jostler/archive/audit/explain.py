@@ -258,7 +258,7 @@ def _column_problems(name: BundleName, one: Row, url: str) -> list[tuple[bool, s
 
 
 def _hashed(one: Row, entry: dict[str, Any]) -> list[bytes]:
-    """Return the bytes that an index row's Hash is of, each of which must have it.
+    """Return the byte strings of which an index row's Hash may be; each must have that hash.
 
     An index row without `Start` has the hash of the file's bytes.  `raw` lacks the file's line
     breaks and byte order mark, so that hash is known only of a file that had none of them, or just

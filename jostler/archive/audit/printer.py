@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Tables(Protocol):
-    """What is asked of BigQuery, and written there; see `tables.AuditTables`."""
+    """What is asked of BigQuery, and written there; see `bigquery_tables.AuditTables`."""
 
     def differences(self, day: DayFound, bucket: str, scope: Scope) -> list[Problem]:
         """Return how a day's rows in BigQuery differ from its bundles."""
