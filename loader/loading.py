@@ -119,5 +119,6 @@ class Pace:
         with self._lock:
             now, begun = self._clock(), self._begun[table]
             turn = max(now, begun[0] + PACE_S) if len(begun) == PACE else now
+            # Reserved under the lock, so threads that ask at the same moment get different slots.
             begun.append(turn)
             return turn - now

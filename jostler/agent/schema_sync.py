@@ -285,6 +285,8 @@ def _act(storage: Storage, pair: SchemaPair, *, upload: bool) -> Fields:
             )
             return pair.stored
         case Relation.ADDITIONS if upload:
+            # The stored fields keep their places: BigQuery adds columns only behind those that a
+            # table has ("Modifying table schemas").
             fields = merged(pair.stored, ours)
             # If another node replaced the object since it was read, the precondition fails with
             # ConflictError.

@@ -220,6 +220,7 @@ class Taking:
             self._tally.rejected[why] += 1
         # An unreadable file may be good: what cannot be read is not deleted.
         elif self._bad_files is BadFiles.DELETE and rejection.reason != "unreadable":
+            # Only in the state that was judged: a file that changed since then is another one.
             self._unlink(path, lambda directories: unlink_in_state(directories, path, state))
             self._tally.deleted[why] += 1
         else:

@@ -101,6 +101,8 @@ def _members(
             names[info.name] = name
     if len(names) < 2:  # noqa: PLR2004 - one alone is never merged: do not list the indexes
         return [], others
+    # After the data objects: a bundle that an agent or a compactor stores meanwhile is not among
+    # them, and its index is passed over.
     listed = storage.list(f"{place.root}/{INDEX}/{day.path}/", metadata=True)
     indexes = {info.name: info for info in listed}
     found = []

@@ -179,6 +179,8 @@ def merge(
         "version": version,
     }
     judged = {"schema": group.schema} if group.schema else {}
+    # Repeats of earlier merges count on: the loader accepts that the table index1 has fewer rows by
+    # as many as all merges have left out (`loader/plan/losses`).
     left_out = repeats + sum(one.member.repeats for one in inputs)
     described = about | {"data-upload-id": upload_id(data), "repeats": str(left_out)}
     return Merged(
@@ -198,6 +200,8 @@ def _write_rows(
 
     Only the rows of one node are in memory, besides the objects themselves.
     """
+    # Merged inputs have their nodes in the order of `entries`, so one pass over each input
+    # suffices.
     readers = [one.reader() for one in inputs]
     heads: dict[Archiver, bytes] = {}
     for node, same in groupby(entries, key=attrgetter("node")):

@@ -145,6 +145,7 @@ def groups(members: Iterable[Member], *, small_bytes: int, target_bytes: int) ->
         torn = [one for one in same if not one.index_version]
         bins = _bins(whole, target_bytes // LEAST_RATIO)
         for nth, members_of_one in enumerate(bins):
+            # Only one group gets them, so that none is read twice.
             both = [*members_of_one, *torn] if nth == 0 else members_of_one
             if len(both) > 1:
                 first = both[0].name

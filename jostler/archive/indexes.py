@@ -170,6 +170,8 @@ class IndexReader:
         ahead: deque[tuple[Found, Future[list[Index]] | None]] = deque()
         try:
             for one in found:
+                # Read at the same time, yielded in order: results do not depend on which answer
+                # comes first.
                 future = None if one.kept else self._pool.submit(self._from_bucket, one)
                 ahead.append((one, future))
                 if len(ahead) > AHEAD:

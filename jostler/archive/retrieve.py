@@ -204,6 +204,7 @@ def alone(directory: Path) -> Iterator[None]:
     try:
         with suppress(OSError):
             try:
+                # flock(2) takes a directory's descriptor, too: no lock file lies among the files.
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise SaveError(f"{directory}: another retrieve writes there") from None

@@ -170,6 +170,8 @@ def _content(fd: int, status: os.stat_result, rules: BatchRules) -> bytes:
     if size > SMALL_BYTES or not stat.S_ISREG(status.st_mode):
         return b""
     if rules.ask_writer:
+        # Asked before the file is read: as long as the descriptor is open, nobody can begin to
+        # write.
         writer = has_writer(fd)
         is_closed = writer is False and rules.lease_suffices
         touched_ns = max(status.st_mtime_ns, status.st_ctime_ns)

@@ -170,6 +170,7 @@ class Requeue:
             rejected = self._of(found)
             if rejected is None or (reason and rejected.reason != reason):
                 continue
+            # Of a large file only the beginning is stored: it could be good JSON by chance.
             if not found.file.hash or len(rejected.content) != found.file.size:
                 note(Result(found.file.filename, State.NOT_WHOLE, rejected.reason))
             elif flaw := self._checks.rejection(rejected.content, rejected.filename):

@@ -215,6 +215,7 @@ class Ledger:
             self._warehouse.create_table(
                 self.name(view), {"view": query, "description": description}
             )
+        # Compared as text, so that an unchanged view costs no update of its table.
         elif found.view_query != query["query"]:
             self._warehouse.change_table(found, {"view": query})
 

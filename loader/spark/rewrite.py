@@ -129,6 +129,7 @@ def _split(
                 wanted.append(_standard(copy, line) if bare else line)
         if wanted:
             packed += pack.compress(b"\n".join(wanted) + b"\n")
+        # Nothing of the bundle is loaded, and enough bad rows are written.
         if not copy.copy and rejects.is_full:
             break
     packed += pack.flush()

@@ -121,6 +121,7 @@ def relative(filename: bytes, day: bytes) -> bytes:
 
 def salt(table: int, day: Day, node: str) -> bytes:
     """Return what the names of a table, day and node are hashed after."""
+    # None of these has a NUL, so other values never give the same text.
     return f"{table}\0{day.iso}\0{node}\0".encode()
 
 

@@ -174,6 +174,7 @@ class Wave:
     def copy_name(self, ordinal: int) -> tuple[str, str]:
         """Return bucket and name for the copy of a bundle."""
         name = self.tasks[ordinal].name.rpartition("/")[2]
+        # The ordinal, because bundles of several buckets may have one name.
         return self.staging.of(self.owners[ordinal].day, f"{ordinal:06}-{name}")
 
     def rejects_name(self, ordinal: int) -> tuple[str, str]:

@@ -106,6 +106,7 @@ def salvage(name: BundleName, bucket: str, data: bytes, index: bytes | None) -> 
     for (offset, length), same in groupby(files, key=lambda file: (file.offset, file.length)):
         assert offset is not None
         assert length is not None
+        # What follows the last line feed is a row that is cut off.
         lines = part(data[offset : offset + length]).split(b"\n")[:-1]
         for number, file in enumerate(same):
             one = _row(lines[number] + b"\n") if number < len(lines) else None

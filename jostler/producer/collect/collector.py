@@ -118,6 +118,7 @@ class Collector:
                 continue
             runner = self.runners[feed.id] = Runner(feed, self._means)
             task = asyncio.get_running_loop().create_task(runner.run(), name=feed.id)
+            # asyncio itself keeps only weak references to tasks (docs.python.org, create_task).
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
