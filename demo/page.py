@@ -1,6 +1,6 @@
 """What a reader of the demo sees: headings, sentences and tables of at most 100 columns.
 
-**Invariant:** every line is written when what it tells of has happened.
+**Invariant:** every line is written after the event that it describes.
 """
 
 from __future__ import annotations

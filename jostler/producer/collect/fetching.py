@@ -84,7 +84,7 @@ class Fetcher:
             connector=aiohttp.TCPConnector(
                 limit=0, keepalive_timeout=KEEP_ALIVE_S, ttl_dns_cache=DNS_CACHE_S
             ),
-            # A session's cookies would be sent for all feeds of a host, also for those of other users.
+            # A session's cookies would be sent for all feeds of a host, also those with other keys.
             cookie_jar=aiohttp.DummyCookieJar(),
             # One limit for everything, name, connection, redirects and body, is set in `fetch`.
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
