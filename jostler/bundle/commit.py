@@ -180,11 +180,11 @@ class Commit:
             self._journal.remove(job.record)
             return job.given_back()
         # The files of this list are gone: nothing but the record names them.
+        # A later time than the taken name's, even if the clock was set back: the new name must
+        # differ.
         created = max(datetime.now(UTC), job.header.name.created + timedelta(seconds=1))
         name = replace(job.header.name, created=created)
         header = replace(job.header, name=name)
-        # A later time than the taken name's, even if the clock was set back: the new name must
-        # differ.
         listed = Record.of(rebuild(replace(job.record, header=header), self._spool))
         # The new record is durable before the old one goes.  A crash between the two leaves both,
         # and the rows may be stored twice, under two names; in the other order they could be lost.
