@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jostler.bundle.bundle import Attempt, Bundle, Header, OpenBundle, index_object
@@ -180,9 +180,9 @@ class Commit:
             self._journal.remove(job.record)
             return job.given_back()
         # The files of this list are gone: nothing but the record names them.
-        # A later time than the taken name's, even if the clock was set back: the new name must
-        # differ.
-        created = max(datetime.now(UTC), job.header.name.created + timedelta(seconds=1))
+        # Not the current time: if the record gets its name and the directory cannot be synced, this
+        # step is repeated.  It must write the same record again, not leave another one behind.
+        created = job.header.name.created + timedelta(seconds=1)
         name = replace(job.header.name, created=created)
         header = replace(job.header, name=name)
         listed = Record.of(rebuild(replace(job.record, header=header), self._spool))
