@@ -99,7 +99,8 @@ class Bench:
 
     def ours(self, *flags: str, python: str = sys.executable) -> Measured:
         """Start this project's agent, as the given interpreter imports it."""
-        argv = [python, "-m", "jostler", "-gcs-bucket", self.url, *self._flags(), *flags]
+        # -P: not the tree of the working directory, but what the interpreter has installed.
+        argv = [python, "-P", "-m", "jostler", "-gcs-bucket", self.url, *self._flags(), *flags]
         return Measured([*argv, "-log-format", "json"], self.root)
 
     def go(self, *flags: str) -> Measured:
