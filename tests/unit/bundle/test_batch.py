@@ -133,8 +133,8 @@ def test_the_rows_never_exceed_the_room(directory: Directory) -> None:
 def test_a_batch_ends_when_it_has_read_enough(directory: Directory) -> None:
     """What is judged together must not grow with the number of files."""
     for number in range(9):
-        directory.write(f"m{number}.json", b'{"a":"' + b"x" * (BATCH_BYTES // 4) + b'"}')
-    assert len(directory.read().rows) == 4
+        directory.write(f"m{number}.json", b'{"a":"' + b"x" * (BATCH_BYTES // 5) + b'"}')
+    assert len(directory.read().rows) == 5
 
 
 @pytest.mark.parametrize(
