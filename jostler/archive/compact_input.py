@@ -18,6 +18,7 @@ import orjson
 from isal import isal_zlib
 
 from jostler.format.go import is_bare
+from jostler.format.index_row import IndexRow
 from jostler.format.names import REJECTED, BundleName, display
 from jostler.format.node_table import Run, runs_of
 from jostler.format.row import Archiver, content_hash, row_head
@@ -47,41 +48,6 @@ class InputError(Exception):
     def __init__(self, message: str, *, foreign: bool = False) -> None:
         super().__init__(message)
         self.foreign = foreign
-
-
-class IndexRaw(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """The `raw` of an index row; times are texts, so that they stay as they are."""
-
-    Filename: str
-    Size: int
-    TimeAdded: str
-    Datatype: str
-    Node: str
-    ArchiveURL: str
-    Line: int
-    Hash: str
-    Offset: int
-    Length: int
-    Start: str | None
-    End: str | None
-    WorkID: str | None
-
-
-class RowArchiver(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """The column `archiver` of an index row."""
-
-    Version: str
-    GitCommit: str
-    ArchiveURL: str
-    Filename: str
-
-
-class IndexRow(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """An index row of today's form; what has other members is not merged."""
-
-    date: str
-    archiver: RowArchiver
-    raw: IndexRaw
 
 
 _ROWS = msgspec.json.Decoder(IndexRow)

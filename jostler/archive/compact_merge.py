@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import msgspec
 import orjson
 
-from jostler.archive.compact_input import IndexRaw, IndexRow, InputError, RowArchiver, read_input
+from jostler.archive.compact_input import InputError, read_input
 from jostler.archive.compact_plan import Member
 from jostler.archive.keeping import Made
 from jostler.format.blocks import BlockWriter
 from jostler.format.compression import FAST
+from jostler.format.index_row import IndexRaw, IndexRow, RowArchiver
 from jostler.format.names import BundleName, Kind
 from jostler.format.node_table import Run, header
 from jostler.format.row import row_head

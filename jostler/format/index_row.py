@@ -1,4 +1,6 @@
-"""Write the `raw` of index rows, one for each row of a data bundle; docs/format.md, "index1".
+"""Index rows, one for each row of a data bundle: their form, and how to write their `raw`.
+
+The form is in docs/format.md, "index1".
 
 **Invariant:** equal facts give equal bytes, whoever writes them: the agent when it stores a bundle,
 or a keeper of the archive who makes a lost index again.
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 import orjson
 
 from jostler.format.row import instant
@@ -30,6 +33,41 @@ class Facts(NamedTuple):
     start_us: int | None
     end_us: int | None
     work_id: str | None
+
+
+class IndexRaw(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """The `raw` of an index row; times are texts, so that they stay as they are."""
+
+    Filename: str
+    Size: int
+    TimeAdded: str
+    Datatype: str
+    Node: str
+    ArchiveURL: str
+    Line: int
+    Hash: str
+    Offset: int
+    Length: int
+    Start: str | None
+    End: str | None
+    WorkID: str | None
+
+
+class RowArchiver(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """The column `archiver` of an index row."""
+
+    Version: str
+    GitCommit: str
+    ArchiveURL: str
+    Filename: str
+
+
+class IndexRow(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """An index row of today's form, no member more or less: older forms do not decode to it."""
+
+    date: str
+    archiver: RowArchiver
+    raw: IndexRaw
 
 
 def shared(datatype: str, node: str, url: str) -> bytes:

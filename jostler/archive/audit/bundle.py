@@ -23,10 +23,13 @@ from jostler.archive.audit.explain import Explained, Explainer, nodes_of
 from jostler.archive.audit.problem import NO_DATA, Kind, Problem
 from jostler.archive.audit.stream import by_blocks
 from jostler.archive.lines import RowError, row
+from jostler.format.index_row import IndexRow
 from jostler.format.names import REJECTED, BundleName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from jostler.format.index_row import IndexRaw
 
 _HASH_BYTES = 16
 _HEAD_END = b'},"raw":'
@@ -133,35 +136,8 @@ def _explained(name: BundleName, found: Explained) -> Checked:
     )
 
 
-class _Raw(msgspec.Struct, gc=False):
-    Filename: str
-    Size: int
-    TimeAdded: str
-    Datatype: str
-    Node: str
-    ArchiveURL: str
-    Line: int
-    Hash: str
-    Offset: int
-    Length: int
-    # Only a row with this has the hash of `raw`; null is as good as a time.
-    Start: str | None
-    End: str | None = None
-    WorkID: str | None = None
-
-
-class _Archiver(msgspec.Struct, gc=False):
-    ArchiveURL: str
-    Filename: str
-
-
-class _Row(msgspec.Struct, gc=False):
-    date: str
-    archiver: _Archiver
-    raw: _Raw
-
-
-_ROWS = msgspec.json.Decoder(_Row)
+# Only a row with Start, null or not, has the hash of `raw`: an older form proves nothing here.
+_ROWS = msgspec.json.Decoder(IndexRow)
 
 
 class _Proof:
@@ -198,7 +174,7 @@ class _Proof:
             self.plain_bytes += len(plain)
         return found
 
-    def _is_index(self, data: bytes, index_rows: Sequence[_Row]) -> bool:
+    def _is_index(self, data: bytes, index_rows: Sequence[IndexRow]) -> bool:
         """Return whether rows of an index are those of this bundle, as far as they show it."""
         name, day = self._name, self._name.day
         folder = f"{day.path}/"
@@ -220,7 +196,7 @@ class _Proof:
             )
         )
 
-    def _keys(self, plain: bytes, index_rows: Sequence[_Raw]) -> list[bytes] | None:
+    def _keys(self, plain: bytes, index_rows: Sequence[IndexRaw]) -> list[bytes] | None:
         """Return the keys of one block's rows, if its lines are those of these index rows."""
         *lines, rest = plain.split(b"\n")
         if rest or len(lines) != len(index_rows):
@@ -257,7 +233,7 @@ class _Proof:
         return line[: at + len(_FILENAME)] if at >= 0 else b""
 
 
-def _places(rows: Sequence[_Raw]) -> list[tuple[int, int, int]]:
+def _places(rows: Sequence[IndexRaw]) -> list[tuple[int, int, int]]:
     """Return offset and length of each block, and how many rows it has, in order."""
     found: list[tuple[int, int, int]] = []
     for one in rows:

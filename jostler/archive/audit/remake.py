@@ -32,7 +32,7 @@ from jostler.format.row import row as data_row
 from jostler.storage import upload_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from jostler.archive.files import File
     from jostler.bundle.index_fields import IndexFields
@@ -111,19 +111,36 @@ def index_of(
     blocks = blocks_of(data, lines)
     if rows[0].go:
         return _go_index(index_name, rows, known, added, data)
-    entries = [_entry(name, one, known, added, fields) for one in rows]
-    writer = BlockWriter(compression_of(data, blocks))
     try:
         nodes = nodes_of(data) or [name.node] * len(rows)
     except ValueError as exc:
         raise CannotError(f"the index cannot be made: {exc}") from exc
     if len(nodes) != len(rows):
         raise CannotError("the index cannot be made: its table of nodes is that of other rows")
-    shared_of = {node: shared(name.datatype, node, f"{bucket}/{name}") for node in set(nodes)}
-    heads: dict[tuple[str, str], bytes] = {}
-    for line, (one, entry, lies, node) in enumerate(
-        zip(rows, entries, _places(blocks, len(rows)), nodes, strict=True), 1
+    entries = [_entry(name, one, known, added, fields) for one in rows]
+    writer = BlockWriter(compression_of(data, blocks))
+    places = _places(blocks, len(rows))
+    for line in _index_rows(
+        name, index_name, bucket, zip(rows, entries, places, nodes, strict=True)
     ):
+        writer.add(line)
+    times = [entry.added_us for entry in entries]
+    metadata = facts_of(rows, times) | {"data-upload-id": upload_id(data)}
+    return Made(name=str(index_name), data=writer.finish(), metadata=metadata)
+
+
+def _index_rows(
+    name: BundleName,
+    index_name: BundleName,
+    bucket: str,
+    rows: Iterable[tuple[Row, _Entry, bytes, str]],
+) -> Iterator[bytes]:
+    """Yield the index row of each row, given what is known of it, its place and its node."""
+    shared_of: dict[str, bytes] = {}
+    heads: dict[tuple[str, str], bytes] = {}
+    for line, (one, entry, lies, node) in enumerate(rows, 1):
+        if node not in shared_of:
+            shared_of[node] = shared(name.datatype, node, f"{bucket}/{name}")
         by = str(one.archiver["Version"]), str(one.archiver["GitCommit"])
         if by not in heads:
             archiver = Archiver(version=by[0], commit=by[1])
@@ -139,10 +156,7 @@ def index_of(
             place=lies,
             last=last_members(entry.facts),
         )
-        writer.add(data_row(heads[by], filename, raw))
-    times = [entry.added_us for entry in entries]
-    metadata = facts_of(rows, times) | {"data-upload-id": upload_id(data)}
-    return Made(name=str(index_name), data=writer.finish(), metadata=metadata)
+        yield data_row(heads[by], filename, raw)
 
 
 def facts_of(rows: Sequence[Row], added_us: Sequence[int]) -> dict[str, str]:
