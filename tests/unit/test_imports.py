@@ -15,7 +15,7 @@ EMBEDDED = tuple(
 ROOMS = (
     *(f"jostler.{name}" for name in ("cli", "agent", "archive", "producer")),
     *(f"jostler.{name}" for name in ("watchdir", "bundle", "schema", "storage", "web", "format")),
-    *(f"loader.{name}" for name in ("cli", "plan", "spark", "bigquery")),
+    *(f"loader.{name}" for name in ("cli", "query", "plan", "spark", "bigquery")),
     *EMBEDDED,
     *("jostler.why", "jostler", "loader", "embedded", "demo"),  # what lies beside the rooms
 )
