@@ -4,6 +4,17 @@ Each language compiles to a `Question`.  The SQL names tables as the asker does:
 `ndt.ndt7` (experiment and datatype), `index1`, `rejected1`, `lookups.NAME`; each runner puts its
 own in their place.
 
+A table of data has two columns beside `date`, `archiver` and `raw`, which no bundle has as such.
+`Shapes` lists them last, each runner provides them, and both are read only if the SQL names them:
+
+- `_time` TIMESTAMP: `raw.Start` of the row's line in index1, else its `raw.TimeAdded`; in index1
+  itself the same of the row, in rejected1 `raw.TimeAdded`.
+- `_node` STRING: the node that stored the file, `raw.Node` of its line in index1; the log-query
+  language calls it `archiver.Node`.
+
+The day of a row's folder may differ from that of its Start: the SQL of a range of times says so
+itself, by a condition on `date` that is a day wider on both sides.
+
 Pure.
 """
 
@@ -16,6 +27,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from jostler.schema.fields import Fields
+
+
+TIME, NODE = "_time", "_node"
 
 
 class Shapes(Protocol):
