@@ -14,6 +14,67 @@
 
 from __future__ import annotations
 
+import re
+from enum import StrEnum
+
+
+class FailureClass(StrEnum):
+    """What kind of failure kept a day from being loaded, and so who can do something about it."""
+
+    TRANSIENT = "transient"
+    """It passes by itself: try again."""
+    DATA = "data"
+    """The files, or the objects of the day, are not as they should be."""
+    SCHEMA = "schema"
+    """The table cannot have the columns of the datatype's schema."""
+    PERMISSION = "permission"
+    """The loader may not do something, or somebody has not made something for it."""
+    QUOTA = "quota"
+    """A quota of hours or days is used up: it passes, but not within a run."""
+    BUG = "bug"
+    """Nobody foresaw it."""
+
+
+TRANSIENT = frozenset(
+    {
+        *("backendError", "internalError", "rateLimitExceeded", "jobRateLimitExceeded"),
+        *("jobBackendError", "jobInternalError", "tableUnavailable", "stopped", "timeout"),
+        "resourcesExceeded",
+    }
+)
+"""Error reasons for which BigQuery's documentation recommends a retry with a new job id."""
+_CLASSES = {
+    FailureClass.TRANSIENT: TRANSIENT | {"CountMismatch", "MissingError", "notFound"},
+    FailureClass.DATA: {"invalid", "TooManyBad", "ObjectsGone", "AuditDiffers"},
+    FailureClass.SCHEMA: {"SchemaError", "invalidSchema", "duplicate"},
+    FailureClass.PERMISSION: {"accessDenied", "NoBucketError", "blocked"},
+    FailureClass.QUOTA: {"quotaExceeded", "billingNotEnabled", "billingTierLimitExceeded"},
+}
+_REQUESTS = frozenset({"BucketError", "WarehouseError"})
+_FORBIDDEN_RE = re.compile(r"\b40[13]\b|permission|credentials|access denied", re.IGNORECASE)
+_QUOTA_RE = re.compile(r"quota exceeded", re.IGNORECASE)
+_MEMORY_RE = re.compile(r"memory|executor was lost|JVM has ended", re.IGNORECASE)
+
+
+def failure_class(label: str, text: str = "") -> FailureClass:
+    """Return the class of a failure.
+
+    Args:
+        label: the ErrorClass of its ledger row: BigQuery's reason of a job, or the name of one of
+            the loader's own errors.
+        text: the ErrorText; it tells refused requests from those without an answer.
+    """
+    for kind, labels in _CLASSES.items():
+        if label in labels:
+            return kind
+    if label in _REQUESTS:
+        if _FORBIDDEN_RE.search(text):
+            return FailureClass.PERMISSION
+        return FailureClass.QUOTA if _QUOTA_RE.search(text) else FailureClass.TRANSIENT
+    if label == "SparkError" and _MEMORY_RE.search(text):
+        return FailureClass.TRANSIENT
+    return FailureClass.BUG
+
 
 class LoaderError(Exception):
     """Base of all errors raised on purpose."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from loader.bigquery import attempts
-from loader.errors import WarehouseError
+from loader.errors import TRANSIENT, WarehouseError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,7 +122,7 @@ class Appender(Generic[_P]):
                 parts = self._absent(parts)
             elif not job.reason:
                 return
-            elif job.reason not in attempts.TRANSIENT or (failed := failed + 1) == TRIES:
+            elif job.reason not in TRANSIENT or (failed := failed + 1) == TRIES:
                 messages = "; ".join(str(error.get("message")) for error in job.errors)
                 raise WarehouseError(
                     f"job {job.id} into {self._name}: {messages}", reason=job.reason

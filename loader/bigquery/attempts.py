@@ -17,20 +17,14 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from loader.errors import TRANSIENT
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from loader.bigquery.warehouse import Job
 
 TRIES = 3
-TRANSIENT = frozenset(
-    {
-        *("backendError", "internalError", "rateLimitExceeded", "jobRateLimitExceeded"),
-        *("jobBackendError", "jobInternalError", "tableUnavailable", "stopped", "timeout"),
-        "resourcesExceeded",
-    }
-)
-"""Error reasons for which BigQuery's documentation recommends a retry with a new job id."""
 LABEL = "jostler-fingerprint"
 RUN_LABEL = "jostler-run"
 LEDGER_LABEL = "jostler-ledger"

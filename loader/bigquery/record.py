@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from loader.bigquery.attempts import TRANSIENT
+from loader.errors import TRANSIENT
 from loader.plan.due import Status, object_digest
 
 if TYPE_CHECKING:

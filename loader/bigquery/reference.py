@@ -21,7 +21,7 @@ from loader.bigquery import attempts
 from loader.bigquery.batches import URIS_MAX
 from loader.bigquery.tables import fields_of
 from loader.bigquery.warehouse import api_schema
-from loader.errors import WarehouseError
+from loader.errors import TRANSIENT, WarehouseError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -201,7 +201,7 @@ class Reference:
             job = self._warehouse.load_uris(str(name), uris, job_id, _CONFIG)[0]
             if not job.reason:
                 return
-            if job.reason not in attempts.TRANSIENT or attempt == attempts.TRIES:
+            if job.reason not in TRANSIENT or attempt == attempts.TRIES:
                 raise WarehouseError(_refusal(job), reason=job.reason)
             attempts.pause(attempt)
 
