@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from loader.bigquery import tables
 from loader.bucket import open_bucket
 from loader.errors import BucketError, LoaderError, SchemaError, WarehouseError
+from loader.plan.assets import RunAssets, assets_of
 from loader.plan.discover import Table, bundles, discover
 from loader.plan.due import (
     UNKNOWN,
@@ -62,6 +63,7 @@ class Planner:
         ready: the tables that are ready for load jobs, by name.
         known: the newest ledger rows, by day.
         datatypes: experiment and datatype of each table found.
+        assets: what the buckets' assets say of experiments and datatypes.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Planner:
         self.ready: dict[str, Ready] = {}
         self.known: dict[DayKey, Known] = {}
         self.datatypes: set[tuple[str, str]] = set()
+        self.assets = RunAssets()
 
     def discover(self) -> list[Table]:
         """Find the tables of all buckets."""
@@ -97,6 +100,9 @@ class Planner:
             for name in (table.name, table.view):
                 if name.is_mapped:
                     self._console.event("name.mapped", wanted=name.wanted, dataset=name.dataset)
+        self.assets = assets_of(found.tables)
+        for what, why in self.assets.problems:
+            self.problem(what, why)
         return found.tables
 
     def problem(self, what: str, why: str) -> None:

@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 INDEX = "index1"
 REJECTED = "rejected1"
 OWN_DATATYPES = (INDEX, REJECTED)
-TABLES, SCHEMAS = "tables", "schemas"
-OWN_FOLDERS = (TABLES, SCHEMAS)
+TABLES, SCHEMAS, ASSETS = "tables", "schemas", "assets"
+OWN_FOLDERS = (TABLES, SCHEMAS, ASSETS)
 """The folders beside those of experiments and organizations, which therefore have other names."""
 
 MERGED = "compacted"
 """How the node part of a merged bundle's name begins; what follows is a hash of its rows."""
 
 SCHEMA_SUFFIX = ".table.json"
+ASSET_SUFFIX = ".json"
 BUNDLE_SUFFIX = ".jsonl.gz"
 
 _OWN = " or ".join(repr(folder) for folder in OWN_FOLDERS)
@@ -99,7 +100,7 @@ def check_archived_datatype(text: str) -> str:
 
 
 def check_experiment(text: str) -> str:
-    """Return `text` if an experiment may have this name; `OWN_FOLDERS` are for schemas.
+    """Return `text` if an experiment may have this name; `OWN_FOLDERS` have other uses.
 
     Raises:
         ValueError: the name is not allowed.
@@ -290,6 +291,32 @@ class Place:
         """Return the name of a datatype's table schema object; all organizations share it."""
         name = check_archived_datatype(datatype)
         return f"{self.data_dir}/{TABLES}/{self.experiment}/{name}{SCHEMA_SUFFIX}"
+
+    def asset(self, datatype: str = "") -> str:
+        """Return the name of the asset object of a datatype; without one, of the experiment.
+
+        Raises:
+            ValueError: `datatype` is not a datatype's name.
+        """
+        parts = (self.data_dir, ASSETS, self.organization)
+        folder = "/".join(part for part in parts if part)
+        name = f"{self.experiment}.{check_archived_datatype(datatype)}" if datatype else ""
+        return f"{folder}/{name or self.experiment}{ASSET_SUFFIX}"
+
+
+def parse_asset(name: str) -> tuple[Place, str]:
+    """Return the place and the datatype of an asset object's name; no datatype: the experiment's.
+
+    Raises:
+        ValueError: it is not the name of an asset.
+    """
+    data_dir, _, rest = name.partition(f"/{ASSETS}/")
+    *organization, file = rest.split("/")
+    experiment, _, datatype = file.removesuffix(ASSET_SUFFIX).partition(".")
+    place = Place(data_dir=data_dir, organization="/".join(organization), experiment=experiment)
+    if place.asset(datatype) != name:
+        raise ValueError(f"{name!r} is not the name of an asset")
+    return place, datatype
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """The columns of a table, and the check whether a BigQuery load job accepts a document as a row."""
 
+from jostler.schema.asset import Asset, Assets, parse_asset_file
 from jostler.schema.columns import INDEX1_FIELDS, REJECTED1_FIELDS, table_schema
 from jostler.schema.compare import Comparison, Relation, compare, merged
 from jostler.schema.datatype import parse_datatype_schema
@@ -12,6 +13,8 @@ from jostler.schema.show import render, warnings
 __all__ = [
     "INDEX1_FIELDS",
     "REJECTED1_FIELDS",
+    "Asset",
+    "Assets",
     "Comparison",
     "Field",
     "Fields",
@@ -28,6 +31,7 @@ __all__ = [
     "json_object_flaw",
     "merged",
     "object_judge",
+    "parse_asset_file",
     "parse_datatype_schema",
     "render",
     "table_schema",

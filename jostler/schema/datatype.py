@@ -14,10 +14,10 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib import resources
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from jostler.errors import SchemaError
+from jostler.schema.by_hand import read_json, shown
 from jostler.schema.fields import fields_from_api
 from jostler.schema.plain import is_plain
 from jostler.schema.rules import columns_beyond, label, problems_in
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from jostler.schema.fields import Fields
 
 _HINT = 'a datatype schema is a JSON array of BigQuery fields: [{"name": "…", "type": "STRING"}, …]'
-_SHOWN = 60
 
 
 @cache
@@ -49,9 +48,7 @@ def parse_datatype_schema(data: bytes, *, source: str) -> Fields:
         SchemaError: the schema is wrong; `problems` lists everything found.
     """
     try:
-        found = json.loads(
-            data.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_refuse
-        )
+        found = read_json(data)
         problems = columns_beyond(found) or [*_shape_problems(found), *problems_in(found)]
     except RecursionError:
         problems = ["(file): nested too deeply to be read"]
@@ -60,19 +57,6 @@ def parse_datatype_schema(data: bytes, *, source: str) -> Fields:
     if problems:
         raise SchemaError(f"{source} is not a datatype schema", problems, hint=_HINT)
     return fields_from_api(found)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        keys = sorted(key for key, _ in pairs)
-        twice = next(key for key, later in pairwise(keys) if key == later)
-        raise ValueError(f"the key {twice!r} stands twice in one object")
-    return found
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def _shape_problems(found: Any) -> list[str]:  # noqa: ANN401 - parsed JSON
@@ -108,7 +92,7 @@ def _sentence(error: Any) -> str:  # noqa: ANN401 - as above
                 f"unknown key {key!r}{_meant(key, known['properties'])}" for key in unknown
             )
         case "type":
-            return f"expected {error.validator_value}, found {_shown(instance)}"
+            return f"expected {error.validator_value}, found {shown(instance)}"
         case "dependentRequired":
             return " and ".join(
                 f"{key} needs {' and '.join(others)}"
@@ -124,17 +108,12 @@ def _sentence(error: Any) -> str:  # noqa: ANN401 - as above
 def _with(message: str, found: Any) -> str:  # noqa: ANN401 - parsed JSON
     """Insert the found value into a sentence: in `unknown mode: one of A, B` before the colon."""
     subject, colon, rest = message.partition(":")
-    return message if not colon else f"{subject} {_shown(found)}:{rest}"
+    return message if not colon else f"{subject} {shown(found)}:{rest}"
 
 
 def _meant(key: str, known: Iterable[str]) -> str:
     meant = next((name for name in known if name.lower() == key.lower()), None)
     return f" (it is spelled {meant!r})" if meant else ""
-
-
-def _shown(value: Any) -> str:  # noqa: ANN401 - parsed JSON
-    text = repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
 def _path(found: Any, steps: Iterable[str | int]) -> str:  # noqa: ANN401 - parsed JSON

@@ -1,0 +1,56 @@
+"""The assets of a run's buckets: what is said of experiments and datatypes.
+
+**Invariant:** a bucket whose assets cannot be listed is not taken for one without assets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jostler.archive.assets import FoundAssets, read_assets
+from jostler.errors import StorageError
+from jostler.schema import Assets
+
+if TYPE_CHECKING:
+    from jostler.format.names import Place
+    from jostler.schema import Asset
+    from loader.plan.discover import Table
+
+
+@dataclass(frozen=True, slots=True)
+class RunAssets:
+    """What a run knows of assets.
+
+    Attributes:
+        all: of all buckets of the run, whichever experiments were selected.
+        unread: the places of which nothing is certain, because an asset could not be read.
+        problems: pairs of what is concerned and what is wrong.
+    """
+
+    all: Assets = field(default_factory=Assets)
+    unread: frozenset[Place] = frozenset()
+    problems: tuple[tuple[str, str], ...] = ()
+
+    def of(self, table: Table) -> Asset:
+        """Return what is said of a table's datatype."""
+        place = table.place
+        return self.all.of(place.experiment, table.sources[0].datatype, place.organization)
+
+
+def assets_of(tables: list[Table]) -> RunAssets:
+    """Read the assets of all buckets that tables come from."""
+    found = FoundAssets()
+    buckets = {
+        (source.bucket.url, source.place.data_dir): source.bucket
+        for table in tables
+        for source in table.sources
+    }
+    for (url, data_dir), bucket in buckets.items():
+        try:
+            read_assets(bucket.storage, data_dir, found)
+        except StorageError as exc:
+            places = {source.place for table in tables for source in table.sources}
+            found.unread |= {place for place in places if place.data_dir == data_dir}
+            found.problems.append((f"{url}/{data_dir}", f"its assets cannot be listed: {exc}"))
+    return RunAssets(Assets(found.assets), frozenset(found.unread), tuple(found.problems))
