@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from loader.bigquery import tables
 from loader.bucket import open_bucket
-from loader.errors import BucketError, LoaderError, SchemaError, WarehouseError
+from loader.errors import BucketError, LoaderError, SchemaError, WarehouseError, failure_class
 from loader.plan.assets import RunAssets, assets_of
 from loader.plan.discover import Table, bundles, discover
 from loader.plan.due import (
@@ -177,6 +177,8 @@ class Planner:
         now = datetime.now(UTC).isoformat()
         row = {
             "table": str(table.name),
+            "Experiment": table.experiment,
+            "Datatype": table.sources[0].datatype,
             "Status": str(Status.FAILED),
             "Started": now,
             "Finished": now,
@@ -184,6 +186,7 @@ class Planner:
             **dict.fromkeys(("RowsRepeated", "RowsWithheld"), 0),
             "ErrorClass": type(error).__name__,
             "ErrorText": str(error),
+            "FailureClass": str(failure_class(type(error).__name__, str(error))),
             "RunID": self._run.id,
             "Host": self._run.host,
             "Version": self._run.version,

@@ -38,13 +38,17 @@ def _columns(text: str) -> Fields:
 
 LOADS_FIELDS = _columns("""
 table         STRING    Table as project.dataset.table.
+Experiment    STRING    The experiment, as in the bucket.
+Datatype      STRING    The datatype, as in the bucket.
 date          DATE      Day of the data; null when it is about the table as a whole.
-Status        STRING    success, skipped, failed, rejected (too many bad rows), or deleted.
+Status        STRING    success, skipped, failed, rejected (too many bad rows), abandoned, deleted.
 Attempt       INTEGER   Load jobs of this day of this table so far.
 Started       TIMESTAMP When this loader began with the day.
 Finished      TIMESTAMP When this row was written.
 Seconds       FLOAT     From beginning to end, waiting included.
 Reason        STRING    Why the day was due.
+RequestID     STRING    The request that the day was loaded for; see the table requests.
+RequestedAt   TIMESTAMP When that was asked for; null of a day that nobody asked for.
 Bundles       INTEGER   Objects of the day.
 Rewritten     INTEGER   Those of them that were loaded from a cleaned copy.
 Corrupt       INTEGER   Those of them that are not whole gzip streams.
@@ -67,6 +71,7 @@ TableMade     INTEGER   When the table was made, in ms since 1970.
 JobID         STRING    The load job; of a rejected day the name it would have had.
 ErrorClass    STRING    What kind of failure it was.
 ErrorText     STRING    What was tried, what was found.
+FailureClass  STRING    transient, data, schema, permission, quota, or bug; empty of a success.
 Errors        STRING    BigQuery's own list of errors, as JSON.
 RunID         STRING    The run; begins with when it began.
 Host          STRING    Where the driver ran.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from loader.errors import TRANSIENT
+from loader.errors import TRANSIENT, FailureClass, failure_class
 from loader.plan.due import Status, object_digest
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ class Outcome:
     """The result of a day in this run.
 
     `overtaken`: another loader has changed it; `misled`: its index was wrong, so it must be
-    verified in full.  The last three are numbers of bundles, as in `Verified`.
+    verified in full; `failure`: the class of its failure.  The last three are numbers of bundles,
+    as in `Verified`.
     """
 
     day: TableDay
@@ -44,6 +45,7 @@ class Outcome:
     rejected: int = 0
     repeated: int = 0
     why: str = ""
+    failure: FailureClass | None = None
     spent_s: float = 0.0
     overtaken: bool = False
     misled: bool = False
@@ -99,6 +101,13 @@ class DayReport:
 
         All rows of a failed day count as withheld.  Its rejects are not recorded, because a later
         run reads the day again.
+
+        Args:
+            status: how the day ended.
+            attempt: the day's load jobs so far.
+            job: the id of the load job.
+            loaded: how many rows it wrote.
+            why: ErrorClass and ErrorText.
         """
         found, day, now = self.found, self.found.day, datetime.now(UTC)
         rejected = 0 if status is Status.FAILED else found.rejected
@@ -107,6 +116,8 @@ class DayReport:
             buckets |= self.known.buckets  # the table still has the rows of the last success
         return {
             "table": str(day.table.name),
+            "Experiment": day.table.experiment,
+            "Datatype": day.table.sources[0].datatype,
             "date": day.date.isoformat(),
             "Status": str(status),
             "Attempt": attempt,
@@ -136,6 +147,7 @@ class DayReport:
             "JobID": job,
             "ErrorClass": why[0],
             "ErrorText": why[1],
+            "FailureClass": str(failure_class(*why)) if why[0] else "",
             "Errors": "",
             "RunID": self.run.id,
             "Host": self.run.host,
@@ -158,6 +170,7 @@ class DayReport:
             rejected=row["RowsRejected"],
             repeated=row["RowsRepeated"],
             why=row["ErrorText"],
+            failure=FailureClass(row["FailureClass"]) if row["FailureClass"] else None,
             spent_s=row["Seconds"],
         )
 

@@ -40,6 +40,8 @@ class Status(StrEnum):
     SKIPPED = "skipped"
     FAILED = "failed"
     REJECTED = "rejected"
+    ABANDONED = "abandoned"
+    """It has failed for longer than --give-up-after, and is not tried again as it is."""
     DELETED = "deleted"
     """`jostler delete` has deleted its objects and rows."""
 

@@ -70,9 +70,10 @@ def test_a_job_that_ends_in_error_is_tried_again_under_a_new_number(loaded: Worl
     loaded.fault("job_error", job="foo1", reason="backendError", times=2)
 
     assert loaded.load().code == 0
-    told = [(line["Attempt"], line["Status"], line["ErrorClass"]) for line in loaded.ledger()]
-    failed = [(1, "failed", "backendError"), (2, "failed", "backendError")]
-    assert told == [*failed, (3, "success", "")]
+    columns = ("Attempt", "Status", "ErrorClass", "FailureClass")
+    told = [tuple(line[name] for name in columns) for line in loaded.ledger()]
+    failed = [(number, "failed", "backendError", "transient") for number in (1, 2)]
+    assert told == [*failed, (3, "success", "", "")]
     assert loaded.rows() == names(1, 2, 3)
 
 
@@ -135,6 +136,7 @@ def test_an_object_that_cannot_be_read_fails_its_day_alone(loaded: World) -> Non
     assert loaded.rows(day=OTHER_DAY) == []
     (told,) = (line for line in loaded.ledger() if line["Status"] == "failed")
     assert (told["ErrorClass"], told["date"]) == ("BucketError", OTHER_DAY)
+    assert told["FailureClass"] == "permission"
     loaded.gcs.faults.clear()
     assert loaded.load().code == 0
     assert loaded.rows(day=OTHER_DAY) == names(4, day=OTHER_DAY)
