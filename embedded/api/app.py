@@ -30,6 +30,7 @@ from embedded.jobs.queries import Queries
 from embedded.model.errors import ApiError, invalid, not_found
 from embedded.model.wire import Call, Reply
 from embedded.sql.translate import describe
+from embedded.store.expiry import Expiry
 from embedded.store.results import Results
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Service:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.expiry = Expiry(store)
         self.faults = Faults()
         self._results = results = Results(store)
         queries = Queries(store, results)
@@ -175,6 +177,7 @@ def _answered(service: Service, handler: Handler, call: Call) -> Response:
     try:
         if call.path.startswith("/_"):
             return _response(handler(call))
+        service.expiry.new_day()
         return _response(service.faults.answer(call, lambda: handler(call)))
     except ApiError as exc:
         return _response(Reply(exc.body(), exc.status))

@@ -24,6 +24,7 @@ from embedded.store.datasets import (
 if TYPE_CHECKING:
     from embedded.store.database import Store
 
+MERGED = frozenset({"labels", "timePartitioning"})
 GIVEN_BY_SERVER = frozenset(
     {"kind", "etag", "id", "selfLink", "datasetReference", "creationTime", "lastModifiedTime"}
 )
@@ -41,14 +42,14 @@ def check_etag(call: Call, body: Json) -> None:
 
 
 def patched(body: Json, change: Json) -> Json:
-    """Return a resource after a PATCH: null removes a property, and labels are merged."""
+    """Return a resource after a PATCH: null removes a property, objects of values are merged."""
     after = dict(body)
     for key, value in change.items():
         if value is None:
             after.pop(key, None)
-        elif key == "labels":
-            labels = {**body.get(key, {}), **value}
-            after[key] = {name: text for name, text in labels.items() if text is not None}
+        elif key in MERGED and isinstance(value, dict):
+            inner = {**body.get(key, {}), **value}
+            after[key] = {name: text for name, text in inner.items() if text is not None}
         else:
             after[key] = value
     return after

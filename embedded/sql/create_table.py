@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from embedded.sql.translate import Statement
 
 EXPIRATION = "expiration_timestamp"
+PARTITION_EXPIRATION = "partition_expiration_days"
+DAY_MS = 86_400_000
 TRUNCATED = (exp.TimestampTrunc, exp.DatetimeTrunc, exp.DateTrunc)
 
 
@@ -127,16 +129,21 @@ def _layout(
             made |= {k: v for k, v in options.items() if v is not None}
         else:
             raise unsupported(f"CREATE TABLE with {item.key}")
-    return made, like
+    return with_expiration(made), like
 
 
 def table_option(cursor: duckdb.DuckDBPyConnection, item: exp.Expr, context: Context) -> Json:
     """Read one of a table's OPTIONS; `expiration_timestamp` may be any expression of a TIMESTAMP.
 
+    `partition_expiration_days` is returned under its own name, for `with_expiration`.
+
     Raises:
         ApiError: the option is not allowed here, or its value is none for it.
     """
-    if not isinstance(item, exp.Property) or item.this.name.lower() != EXPIRATION:
+    name = item.this.name.lower() if isinstance(item, exp.Property) else ""
+    if name == PARTITION_EXPIRATION:
+        return option_of(item, {PARTITION_EXPIRATION: PARTITION_EXPIRATION})
+    if name != EXPIRATION:
         return option_of(item, OPTIONS)
     value = item.args["value"]
     if isinstance(value, exp.Null):
@@ -151,6 +158,30 @@ def table_option(cursor: duckdb.DuckDBPyConnection, item: exp.Expr, context: Con
     if kind != "TIMESTAMP WITH TIME ZONE" or until_ms is None:
         raise invalid(f"The option {EXPIRATION} must be a TIMESTAMP")
     return {"expirationTime": str(until_ms)}
+
+
+def with_expiration(body: Json) -> Json:
+    """Return a table's resource with the option `partition_expiration_days` in its partitioning.
+
+    Raises:
+        ApiError: the table has no partitions, or the option is no positive number.
+    """
+    if PARTITION_EXPIRATION not in body:
+        return body
+    rest = {key: value for key, value in body.items() if key != PARTITION_EXPIRATION}
+    days, spec = body[PARTITION_EXPIRATION], body.get("timePartitioning")
+    if spec is None:
+        raise invalid(f"{PARTITION_EXPIRATION} can only be set on a partitioned table")
+    spec = {key: value for key, value in spec.items() if key != "expirationMs"}
+    if days is not None:
+        try:
+            lifetime_ms = round(float(days) * DAY_MS)
+        except (TypeError, ValueError, OverflowError):
+            lifetime_ms = 0
+        if lifetime_ms <= 0:
+            raise invalid(f"The option {PARTITION_EXPIRATION} must be a positive number of days")
+        spec["expirationMs"] = str(lifetime_ms)
+    return {**rest, "timePartitioning": spec}
 
 
 def _partition_column(node: exp.Expr) -> str:

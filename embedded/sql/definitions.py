@@ -17,7 +17,12 @@ from embedded.model.changes import Change
 from embedded.model.errors import already_exists, invalid, not_found, unsupported
 from embedded.model.names import DatasetRef, new_dataset
 from embedded.sql.column_definitions import OPTIONS, column_definition, option_of, properties_of
-from embedded.sql.create_table import create_table_as_defined, ddl_result, table_option
+from embedded.sql.create_table import (
+    create_table_as_defined,
+    ddl_result,
+    table_option,
+    with_expiration,
+)
 from embedded.sql.resolver import dataset_of, table_of
 from embedded.sql.translate import describe
 from embedded.store.catalog import (
@@ -174,5 +179,6 @@ def _with_options(
             raise unsupported(f"ALTER TABLE {action.sql('bigquery')[:60]}")
         for item in properties.expressions:
             body |= table_option(cursor, item, context)
+    body = with_expiration(body)
     body = {key: value for key, value in body.items() if value is not None}
     return save_table(cursor, Table(table.ref, body))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from embedded.model import fields as columns_of
 from embedded.model.columns import definition, literal, quoted, stored_type
 from embedded.model.errors import already_exists, invalid, not_found, unsupported
+from embedded.model.labels import check_labels
 from embedded.model.names import TableRef
 from embedded.store.database import Resources
 from embedded.store.datasets import etag_of, find_dataset, now_ms
@@ -192,13 +193,14 @@ def _record(old: Field, new: Field, value: str, depth: int) -> str:
 
 
 def check_layout(fields: tuple[Field, ...], body: Json) -> None:
-    """Check partitioning and clustering against the columns.
+    """Check labels and expiration; partitioning and clustering against the columns.
 
     Raises:
         ApiError: BigQuery does not allow them, or they are not supported here.
     """
     if not str(body.get("expirationTime", "0")).isdigit():
         raise invalid(f"Invalid value for expirationTime: {body['expirationTime']}")
+    check_labels(body.get("labels", {}))
     top = {field.name.lower(): field for field in fields}
     spec = body.get("timePartitioning")
     if spec is not None:
@@ -221,8 +223,8 @@ def _check_partitioning(top: dict[str, Field], spec: Json) -> None:
     kind = str(spec.get("type") or "DAY")
     if kind != "DAY":
         raise unsupported(f"Partitioning by {kind}")
-    if spec.get("expirationMs") not in (None, "", "0", 0):
-        raise unsupported("Expiration of partitions")
+    if not str(spec.get("expirationMs") or 0).isdecimal():
+        raise invalid(f"Invalid value for expirationMs: {spec['expirationMs']}")
     name = str(spec.get("field") or "")
     if not name:
         raise unsupported("Partitioning by ingestion time (no field)")

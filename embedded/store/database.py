@@ -22,7 +22,7 @@ from embedded.functions.macros import statements
 from embedded.functions.scripted import register
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from embedded.model.wire import Json
@@ -67,6 +67,9 @@ class Store:
 
     Args:
         data_dir: the data directory; created if it does not exist.
+
+    Attributes:
+        at_commit: called in each transaction that writes, before it ends.
     """
 
     def __init__(self, data_dir: Path) -> None:
@@ -86,6 +89,7 @@ class Store:
             self._database.execute(statement)
         self._database.execute("ATTACH ':memory:' AS results")
         self._writer = threading.Lock()
+        self.at_commit: Callable[[duckdb.DuckDBPyConnection], None] = lambda _cursor: None
 
     def close(self) -> None:
         """Write the log into the file and close it."""
@@ -109,6 +113,7 @@ class Store:
             cursor.begin()
             try:
                 yield cursor
+                self.at_commit(cursor)
             except BaseException:
                 cursor.rollback()
                 raise

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from embedded.model.access import entries_of
 from embedded.model.columns import quoted
 from embedded.model.errors import ApiError, already_exists, not_found
+from embedded.model.labels import check_labels
 from embedded.store import results
 from embedded.store.database import Resources
 
@@ -95,7 +97,13 @@ def drop_dataset(cursor: duckdb.DuckDBPyConnection, ref: DatasetRef, *, contents
 
 
 def store_dataset(known: Resources, ref: DatasetRef, body: Json) -> Json:
-    """Complete a dataset's resource (id, link, times, etag) and store it."""
+    """Check and complete a dataset's resource (id, link, times, etag), and store it.
+
+    Raises:
+        ApiError: a label or an entry of `access` is not allowed.
+    """
+    check_labels(body.get("labels", {}))
+    body["access"] = entries_of(body.get("access", []), str(ref))
     body["kind"] = "bigquery#dataset"
     body["id"] = str(ref)
     body["datasetReference"] = ref.to_api()

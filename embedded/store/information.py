@@ -53,6 +53,7 @@ OPTIONS = {
     "labels": ("labels", "ARRAY<STRUCT<STRING, STRING>>"),
     "requirePartitionFilter": ("require_partition_filter", "BOOL"),
 }
+DAY_MS = 86_400_000
 SAME_AS = {"JOBS_BY_PROJECT": "JOBS", "JOBS_BY_USER": "JOBS"}
 _NAMES = {old: new for new, old in SPELLINGS.items() if new not in {"DECIMAL", "BIGDECIMAL"}}
 
@@ -163,6 +164,9 @@ def _table_options(_cursor: duckdb.DuckDBPyConnection, datasets: list[Json]) -> 
         for key, (option, kind) in OPTIONS.items():
             if (value := table.body.get(key)) not in (None, "", {}):
                 yield (*names, option, kind, _literal(value))
+        if lifetime_ms := int((table.body.get("timePartitioning") or {}).get("expirationMs") or 0):
+            days = lifetime_ms / DAY_MS
+            yield (*names, "partition_expiration_days", "FLOAT64", repr(days))
 
 
 def _literal(value: object) -> str:
