@@ -16,6 +16,7 @@ from embedded.model.changes import Change
 from embedded.model.errors import invalid, unsupported
 from embedded.model.names import DatasetRef, TableRef, new_table
 from embedded.model.wire import Call, Json, Reply, page
+from embedded.sql.defaults import check_defaults
 from embedded.store.catalog import (
     GIVEN_BY_SERVER,
     SETTABLE,
@@ -66,6 +67,7 @@ class Tables:
         parent = DatasetRef(call.names["project"], call.names["dataset"])
         ref = new_table(parent, str((given.get("tableReference") or {}).get("tableId") or ""))
         _check_keys(given)
+        check_defaults(columns_of.from_api(given.get("schema") or {}))
         with self._store.writing() as cursor:
             find_dataset(cursor, parent)
             return Reply(
@@ -111,9 +113,9 @@ class Tables:
             schema = change.pop("schema", None)
             after = Table(table.ref, patched(body, self._with_view(cursor, call, change)))
             if schema is not None and not table.view_sql:
-                merged = Change(table=str(table.ref)).merged(
-                    table.fields, columns_of.from_api(schema)
-                )
+                fields = columns_of.from_api(schema)
+                check_defaults(fields)
+                merged = Change(table=str(table.ref)).merged(table.fields, fields)
                 after = set_fields(cursor, after, merged)
             check_layout(after.fields, after.body)
             return Reply(shown(cursor, save_table(cursor, after)))

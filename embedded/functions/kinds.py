@@ -45,7 +45,7 @@ _GIVEN = {
         Stddev StddevPop StddevSamp Variance VariancePop Corr CovarPop CovarSamp PercentRank
         CumeDist IEEEDivide""",
     "STRING": """RegexpReplace ToBase64 LowerHex Uuid ArrayToString TimeToStr JSONExtractScalar
-        JSONFormat String Format Initcap Chr Soundex Normalize ToBase32 Translate
+        SessionUser JSONFormat String Format Initcap Chr Soundex Normalize ToBase32 Translate
         CodePointsToString SafeConvertBytesToString JSONType""",
     "BYTES": "FromBase64 MD5Digest SHA1Digest SHA2Digest Unhex FromBase32 CodePointsToBytes",
     "DATE": """Date CurrentDate DateTrunc TsOrDsToDate LastDay StrToDate DateFromParts

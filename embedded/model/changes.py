@@ -59,6 +59,10 @@ class Change:
                 raise self._refusal(
                     f"Cannot add required fields to an existing schema. (field: {path}{field.name})"
                 )
+            if field.default:  # "Specify default column values": add it, then set its default
+                raise self._refusal(
+                    f"Cannot add fields with a default value (field: {path}{field.name})"
+                )
         return (*kept, *offered.values())
 
     def _check_places(self, old: Fields, new: Fields, path: str) -> None:
@@ -87,6 +91,7 @@ class Change:
             old,
             mode=new.mode,
             description=new.description if self.in_order else old.description or new.description,
+            default=new.default if self.in_order else old.default,
             fields=self._merge(old.fields, new.fields, f"{path}."),
         )
 

@@ -33,7 +33,10 @@ TYPES = frozenset(_TYPES.split())
 KNOWN_ELSEWHERE = frozenset({"GEOGRAPHY", "INTERVAL", "RANGE"})
 MODES = frozenset({"NULLABLE", "REQUIRED", "REPEATED"})
 KEYS = frozenset(
-    {"name", "type", "mode", "fields", "description", "maxLength", "precision", "scale"}
+    [
+        *("name", "type", "mode", "fields", "description"),
+        *("maxLength", "precision", "scale", "defaultValueExpression"),
+    ]
 )
 # "Column names", https://docs.cloud.google.com/bigquery/docs/schemas#column_names
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,299}")
@@ -48,7 +51,10 @@ MAX_COLUMNS = 10_000  # including nested columns ("Quotas: tables")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One column; length, precision and scale are 0 if the schema does not limit them."""
+    """One column; length, precision and scale are 0 if the schema does not limit them.
+
+    `default` is the GoogleSQL expression of its default value; "" for NULL.
+    """
 
     name: str
     type: str
@@ -58,6 +64,7 @@ class Field:
     max_length: int = 0
     precision: int = 0
     scale: int = 0
+    default: str = ""
 
     @property
     def repeated(self) -> bool:
@@ -69,6 +76,8 @@ class Field:
         api: Json = {"name": self.name, "type": self.type, "mode": self.mode}
         if self.description:
             api["description"] = self.description
+        if self.default:
+            api["defaultValueExpression"] = self.default
         if self.fields:
             api["fields"] = [sub.to_api() for sub in self.fields]
         for key, number in (
@@ -142,6 +151,7 @@ def _column(api: Json, path: str, depth: int) -> Field:
         max_length=int(api.get("maxLength") or 0),
         precision=int(api.get("precision") or 0),
         scale=int(api.get("scale") or 0),
+        default=str(api.get("defaultValueExpression") or ""),
     )
     _check_parameters(field, where)
     return field

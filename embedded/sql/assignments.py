@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from embedded.model.columns import stored_type
 from embedded.model.errors import ApiError, unsupported
+from embedded.sql.defaults import fill_in, fill_in_merge
 
 if TYPE_CHECKING:
     from embedded.model.fields import Field
@@ -47,6 +48,7 @@ def convert_assignments(tree: exp.Expr, fields: Fields, source: Fields) -> None:
 
 
 def _insert(tree: exp.Insert, fields: Fields) -> None:
+    fill_in(tree, fields)
     columns = fields
     if isinstance(tree.this, exp.Schema):
         columns = tuple(_field(column.name, fields) for column in tree.this.expressions)
@@ -172,5 +174,6 @@ def _insert_of_merge(tree: exp.Merge, then: exp.Insert, fields: Fields, source: 
         then.set("expression", exp.Tuple(expressions=values))
         return
     if isinstance(then.this, exp.Tuple) and isinstance(then.expression, exp.Tuple):
+        fill_in_merge(then, fields)
         into = tuple(_field(column.name, fields) for column in then.this.expressions)
         then.expression.set("expressions", _named(then.expression.expressions, into))

@@ -78,6 +78,8 @@ def column_definition(item: exp.Expr) -> Json:
         elif isinstance(kind, exp.Properties):
             for option in kind.expressions:
                 api |= option_of(option, {"description": "description"})
+        elif isinstance(kind, exp.DefaultColumnConstraint):
+            api["defaultValueExpression"] = kind.this.sql("bigquery")
         else:
             raise unsupported(f"The column constraint {kind.sql('bigquery')[:60]}")
     return api

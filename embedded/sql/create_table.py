@@ -14,6 +14,7 @@ from embedded.model import fields as columns_of
 from embedded.model.errors import already_exists, invalid, unsupported
 from embedded.model.names import TableRef, new_table
 from embedded.sql.column_definitions import OPTIONS, column_definition, option_of, properties_of
+from embedded.sql.defaults import check_defaults
 from embedded.sql.resolver import table_of
 from embedded.sql.translate import translated
 from embedded.store.catalog import Table, create_table, drop_table, find_table, table_or_none
@@ -66,9 +67,9 @@ def create_table_as_defined(
         made = {**_copied(like), **made}
     listed = tree.this.expressions if isinstance(tree.this, exp.Schema) else []
     if listed:
-        made["schema"] = columns_of.to_api(
-            columns_of.from_api({"fields": [column_definition(item) for item in listed]})
-        )
+        defined = columns_of.from_api({"fields": [column_definition(item) for item in listed]})
+        check_defaults(defined)
+        made["schema"] = columns_of.to_api(defined)
     rows = statement.sql if clone is None else f"SELECT * FROM {source.storage}"  # noqa: S608
     if old is not None and not rows:
         drop_table(cursor, old)

@@ -1,4 +1,4 @@
-"""Run DDL: CREATE and DROP of datasets, tables and views, ALTER TABLE … ADD COLUMN and SET OPTIONS.
+"""Run DDL: CREATE and DROP of datasets, tables and views, and ALTER TABLE.
 
 **Invariant:** the resources are those that the REST API would create for the same schema,
 partitioning and options.
@@ -8,6 +8,7 @@ CREATE TABLE is in `create_table`, columns and options in `column_definitions`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -23,6 +24,7 @@ from embedded.sql.create_table import (
     table_option,
     with_expiration,
 )
+from embedded.sql.defaults import check_defaults
 from embedded.sql.resolver import dataset_of, table_of
 from embedded.sql.translate import describe
 from embedded.store.catalog import (
@@ -146,16 +148,20 @@ def _drop_dataset(cursor: duckdb.DuckDBPyConnection, tree: exp.Drop, ref: Datase
 
 
 def _alter(cursor: duckdb.DuckDBPyConnection, tree: exp.Alter, context: Context) -> Json:
-    """Run ALTER TABLE … ADD COLUMN or SET OPTIONS; other changes need the REST API."""
+    """Run ALTER TABLE … ADD COLUMN, ALTER COLUMN … DEFAULT or SET OPTIONS; for more use REST."""
     ref = table_of(tree.this, context)
     if tree.args.get("kind") != "TABLE":
         raise unsupported(f"ALTER {tree.args.get('kind')}")
     table = find_table(cursor, ref)
     known = {field.name.lower() for field in table.fields}
     added: list[Field] = []
+    fields = table.fields
     for action in tree.args["actions"]:
         if isinstance(action, exp.AlterSet):
             table = _with_options(cursor, table, action, context)
+            continue
+        if isinstance(action, exp.AlterColumn):
+            fields = _with_default(fields, action)
             continue
         if not isinstance(action, exp.ColumnDef):
             raise unsupported(f"ALTER TABLE {action.sql('bigquery')[:60]}")
@@ -164,9 +170,25 @@ def _alter(cursor: duckdb.DuckDBPyConnection, tree: exp.Alter, context: Context)
                 continue
             raise invalid(f"Column already exists: {action.name}")
         added += columns_of.from_api({"fields": [column_definition(action)]})
-    merged = Change(table=str(ref)).merged(table.fields, (*table.fields, *added))
+    merged = Change(table=str(ref)).merged(table.fields, (*fields, *added))
     set_fields(cursor, table, merged)
     return ddl_result("ALTER", ref)
+
+
+def _with_default(fields: tuple[Field, ...], action: exp.AlterColumn) -> tuple[Field, ...]:
+    """Run ALTER COLUMN … SET DEFAULT, or DROP DEFAULT; rows that are there keep their values."""
+    value = action.args.get("default")
+    if value is None and not action.args.get("drop"):
+        raise unsupported(f"ALTER TABLE {action.sql('bigquery')[:60]}")
+    if action.name.lower() not in {field.name.lower() for field in fields}:
+        raise invalid(f"Column not found: {action.name}")
+    text = value.sql("bigquery") if value is not None else ""
+    after = tuple(
+        replace(field, default=text) if field.name.lower() == action.name.lower() else field
+        for field in fields
+    )
+    check_defaults(after)
+    return after
 
 
 def _with_options(

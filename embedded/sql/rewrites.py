@@ -7,6 +7,8 @@ A form of a function without an equivalent expression is an error.
 
 from __future__ import annotations
 
+import getpass
+import os
 from typing import TYPE_CHECKING
 
 import sqlglot
@@ -21,6 +23,7 @@ from embedded.model.errors import invalid, unsupported
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+USER_HOST = "localhost"
 ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
 
 
@@ -39,6 +42,17 @@ def rewritten(tree: exp.Expr, parameters: dict[str, str]) -> exp.Expr:
             else:
                 node.replace(after)
     return tree
+
+
+def session_user() -> str:
+    """Return the user of every session, as an e-mail address: who runs the server.
+
+    There are no accounts here; a server for one machine mostly belongs to who asks it.
+    """
+    try:
+        return f"{getpass.getuser()}@{USER_HOST}"
+    except (OSError, KeyError):  # a container's user has no name
+        return f"uid-{os.getuid()}@{USER_HOST}"
 
 
 def _parameter(node: exp.Expr, parameters: dict[str, str]) -> exp.Expr:
@@ -276,4 +290,5 @@ RULES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.IgnoreNulls: _array_agg,
     exp.Struct: _struct,
     exp.Unnest: _unnest,
+    exp.SessionUser: lambda _: exp.Literal.string(session_user()),
 }

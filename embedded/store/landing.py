@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from embedded.model import fields as columns_of
 from embedded.model.changes import Change
 from embedded.model.columns import literal, quoted, staged_type, stored_type
-from embedded.model.errors import already_exists, invalid, not_found
+from embedded.model.errors import already_exists, invalid, not_found, unsupported
 from embedded.store.catalog import (
     create_table,
     drop_table,
@@ -119,6 +119,8 @@ class Landing:
         Raises:
             ApiError: the table has changed since the rows were judged.
         """
+        if any(field.default for field in fields):
+            raise unsupported(f"Loading rows into {self.ref}, whose columns have default values,")
         staged = ", ".join(
             f"{literal(field.name)}: {literal(staged_type(field))}" for field in fields
         )
