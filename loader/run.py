@@ -24,14 +24,17 @@ from typing import TYPE_CHECKING
 from loader.bigquery import tables
 from loader.bigquery.batches import Batches
 from loader.bigquery.ledger import Ledger
+from loader.bigquery.notifications import Notifications
 from loader.bigquery.partition_load import PartitionLoader
 from loader.bigquery.record import STARTED, Outcome, Run
 from loader.bigquery.reference import Reference
 from loader.bigquery.warehouse import Warehouse
 from loader.bucket import open_bucket, split_url
 from loader.cli.console import Progress
-from loader.errors import BucketError
+from loader.errors import BucketError, UsageError
 from loader.loading import Loading
+from loader.notify.outbox import Outbox
+from loader.notify.receivers import NO_SECRETS, secrets_from
 from loader.plan.due import UNKNOWN, Refusal, Status, TableDay, waves
 from loader.planner import Planner
 from loader.spark.session import session
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
     from loader.bigquery.reconcile import Reconciliation
     from loader.cli.console import Console
     from loader.cli.options import Options
+    from loader.notify.receivers import Secrets
     from loader.plan.discover import Table
     from loader.plan.due import DayKey
     from loader.spark.wave import Verified
@@ -68,6 +72,7 @@ class Loader:
 
     Attributes:
         run_id: the run's id in ledger, rejects and staging.
+        outbox: tells receivers what became of days.
         stopping: whether a signal asked the run to end early.
         not_begun: the days left to the next run because this one ended early.
     """
@@ -92,6 +97,8 @@ class Loader:
         ledger = Ledger(self._warehouse, options.meta_dataset)
         self._ledger = ledger
         self._batches = Batches(self._warehouse, ledger, self.run_id)
+        notifications = Notifications(self._warehouse, ledger, self.run_id)
+        self.outbox = Outbox(notifications, options.notify, _secrets(options), self._run, console)
         self.planner = Planner(options, self._warehouse, self._batches, console, self._run)
         still = self.planner.fingerprint_now
         self._partition_loader = PartitionLoader(
@@ -111,9 +118,12 @@ class Loader:
         """
         found = self.planner.discover()
         self._ledger.prepare()
+        for table in found:
+            self.outbox.subscribe(str(table.name), self.planner.assets.of(table).notify or ())
         outcomes: dict[DayKey, Outcome] = {}
         with ExitStack() as stack:
             stack.enter_context(self.stopping)
+            stack.enter_context(self.outbox)  # ends after the batches: it tells their last rows
             stack.enter_context(self._batches)
             ready = self.planner.prepare(found)
             due, refusals = self.planner.plan(ready, self._options.force)
@@ -248,6 +258,7 @@ class Loader:
 
     def _report_end(self, ended: Future[Outcome]) -> None:
         outcome = ended.result()
+        self.outbox.wake()
         day = outcome.day
         if outcome.misled:
             say_distrusted(self._console, day, outcome.why)
@@ -291,6 +302,13 @@ class Loader:
             unfinished = self.planner.ready[name].from_beginning and name not in bad
             if unfinished and self.planner.saw_all(table):
                 tables.finish_first_load(self._warehouse, table.name)
+
+
+def _secrets(options: Options) -> Secrets:
+    try:
+        return secrets_from(options.notify_secrets) if options.notify_secrets else NO_SECRETS
+    except ValueError as exc:
+        raise UsageError([f"--notify-secrets: {exc}"]) from None
 
 
 def _refused(refusal: Refusal) -> Outcome:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 LOADS = "loads"
 REJECT_ROWS = "reject_rows"
 COMPACTIONS = "compactions"
+NOTIFICATIONS = "notifications"
 
 
 def _columns(text: str) -> Fields:
@@ -112,6 +113,24 @@ Host          STRING    Where the driver ran.
 Version       STRING    Of the loader, of Python and of Spark.
 """)
 
+NOTIFICATION_FIELDS = _columns("""
+table         STRING    Table of the day, as project.dataset.table; null of a subscription.
+date          DATE      The day that the receiver is told of; null of a subscription.
+EventID       STRING    Id of the CloudEvent; the same whenever the event is sent.
+Type          STRING    Of the CloudEvent: jostler.day.loaded, refused, failed or abandoned.
+Receiver      STRING    Digest of the receiver's whole URL.
+Address       STRING    The receiver's scheme and host; path and query may hold a secret.
+State         STRING    subscribed (from when on it is told), delivered, waiting, or expired.
+Tries         INTEGER   How often the event was sent to this receiver, by all runs.
+Answer        INTEGER   HTTP status of the last answer; null if there was none.
+Error         STRING    Why it was not delivered; null if it was.
+Recorded      TIMESTAMP When the ledger's row was written that the event tells.
+Written       TIMESTAMP When this row was written.
+RunID         STRING    The run that sent it; begins with when it began.
+Host          STRING    Where the driver ran.
+Version       STRING    Of the loader, of Python and of Spark.
+""")
+
 # A table that was removed and made again begins anew with attempt 1.
 _DAYS_SQL = """\
 SELECT * EXCEPT (nth) FROM (
@@ -175,6 +194,15 @@ class Ledger:
             RunError: it has other columns than these.
         """
         self._table(COMPACTIONS, COMPACTION_FIELDS, "One row for each merge of bundles.")
+
+    def prepare_notifications(self) -> None:
+        """Create the table `notifications`, or add columns that an older one lacks.
+
+        Raises:
+            RunError: it has other columns than these.
+        """
+        about = "Who was told of which day, and what is still to be told; rows are only appended."
+        self._table(NOTIFICATIONS, NOTIFICATION_FIELDS, about)
 
     def made_ms(self, table: str) -> int:
         """Return when a table was created, in ms since 1970; call after `prepare`."""

@@ -12,6 +12,7 @@ from loader.bigquery.record import VERIFIED
 from loader.cli import metrics
 from loader.cli.console import Console, size
 from loader.errors import LoaderError
+from loader.notify.receivers import masked
 from loader.plan.due import Status
 from loader.run import Loader
 
@@ -85,6 +86,7 @@ def _measure(
         well=well,
         ended_s=time.time(),
         spent_s=spent_s,
+        told=loader.outbox.told,
     )
     registry = metrics.of_load(facts, metrics.last_success_s(options.metrics))
     _leave(options.metrics, registry, console, job="jostler-load", period=options.period)
@@ -94,7 +96,8 @@ def _leave(url: str, registry: CollectorRegistry, console: Console, **group: str
     try:
         metrics.write(url, registry, **group)
     except OSError as exc:
-        console.event("metrics.not_written", "warning", url=url, error=str(exc))
+        shown = masked(url) if url.startswith("http") else url  # it may have a password
+        console.event("metrics.not_written", "warning", url=shown, error=str(exc))
 
 
 def _dry_run(loader: Loader, options: Options, console: Console) -> int:
@@ -119,6 +122,8 @@ def _dry_run(loader: Loader, options: Options, console: Console) -> int:
     console.table(("table", "day", "bundles", "size", "reason"), rows)
     for what, why in planner.problems:
         console.result(f"{what}: {why}")
+    for one in loader.outbox.receivers.values():
+        console.result(f"{one} would be told of each of them")
     total = size(sum(day.size_bytes for day in due))
     console.result(f"{len(due)} days would be loaded, {total}; nothing was touched")
     return 1 if refusals or planner.problems else 0

@@ -15,6 +15,7 @@ from loader.cli import metrics
 from loader.cli.compact_options import parse
 from loader.cli.console import Console, size
 from loader.compacting import Compactor, Report, left_by_reason
+from loader.notify.receivers import masked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +53,8 @@ def command(options: CompactOptions, console: Console) -> int:
             registry = metrics.of_compaction(report, time.time(), time.monotonic() - began_s)
             metrics.write(options.metrics, registry, job="jostler-compact")
         except OSError as exc:
-            console.event("metrics.not_written", "warning", url=options.metrics, error=str(exc))
+            shown = masked(options.metrics) if "@" in options.metrics else options.metrics
+            console.event("metrics.not_written", "warning", url=shown, error=str(exc))
     return OK if report.well else NOT_ALL
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from prometheus_client.exposition import generate_latest, pushadd_to_gateway
 
 from jostler.archive.compact import DAMAGED, FAILED, FOREIGN, TORN
 from loader.bigquery.record import VERIFIED
+from loader.notify.outbox import Told
 from loader.plan.due import ENDS, Status
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ _HELP = {
     "read": "Bundles of the days of the last run, by how they were verified.",
     "sums": "Days of the last run that were loaded and whose rows do not add up.",
     "found": "Differences of index, bundles and BigQuery that the last comparison found.",
+    "told": "Events of --notify and of assets, by state: delivered, waiting, or expired.",
     "ended": "When the last run ended, in seconds since 1970.",
     "spent": "How long the last run took, in seconds.",
     "success": "When the last run ended in which no day failed, in seconds since 1970.",
@@ -68,6 +70,7 @@ class Facts:
         well: whether every day and datatype is as it should be.
         ended_s: when the run ended, Unix time.
         spent_s: how long the run took.
+        told: what came of its notifications.
     """
 
     outcomes: Sequence[Outcome]
@@ -76,6 +79,7 @@ class Facts:
     well: bool
     ended_s: float
     spent_s: float
+    told: Told = field(default_factory=Told)
 
 
 def of_load(facts: Facts, last_success_s: float | None) -> CollectorRegistry:
@@ -102,6 +106,9 @@ def of_load(facts: Facts, last_success_s: float | None) -> CollectorRegistry:
         for name in VERIFIED:
             read.labels(*pair, name).set(sum(getattr(outcome, name) for outcome in outcomes))
         differ.labels(*pair).set(sum(not _adds_up(outcome) for outcome in outcomes))
+    told = Gauge("jostler_load_notifications", _HELP["told"], ("state",), registry=registry)
+    for state, number in asdict(facts.told).items():
+        told.labels(state).set(number)
     _go_names(facts, by_table, registry)
     _one(registry, "jostler_load_run_timestamp_seconds", _HELP["ended"], facts.ended_s)
     _one(registry, "jostler_load_run_seconds", _HELP["spent"], facts.spent_s)

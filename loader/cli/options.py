@@ -30,6 +30,7 @@ from loader.cli.values import (
     variable_of,
 )
 from loader.errors import UsageError
+from loader.notify.receivers import Receiver, masked, receiver
 from loader.plan.window import FIRST, GIVEN, LAST, Period, Window, of_period
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ class Options:
     master: str
     engine: Engine
     metrics: str
+    notify: tuple[Receiver, ...]
+    notify_secrets: str
     period: str
     verify: Verify
     sample: float
@@ -127,6 +130,8 @@ HELP: Help = (
     ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
     ("engine", "|".join(Engine), "auto", "auto: waves of few bytes need no Spark"),
     ("metrics", "URL", "", "where to leave metrics: file:///DIR/NAME.prom or a push gateway"),
+    ("notify", "URL*", "", "tell this URL of each day, by a CloudEvent; repeatable"),
+    ("notify-secrets", "FILE", "", "secrets that sign what is told: URL-BEGINNING SECRET lines"),
     ("verify", "|".join(Verify), "index", "index: do not read bundles whose index can be trusted"),
     ("sample", "0..1", "0.01", "part of a trusted day's bundles to read in full; at least one"),
     ("force", "", "false", "load days that are loaded already"),
@@ -182,7 +187,8 @@ class _Values(Values):
             self.problems.append(f"--staging: {staging!r} is neither gs://… nor file:///…")
         metrics = self.text("metrics")
         if metrics and not METRICS_RE.fullmatch(metrics):
-            self.problems.append(f"--metrics: {metrics!r} is neither file:///… nor http(s)://…")
+            shown = masked(metrics) if "@" in metrics else repr(metrics)
+            self.problems.append(f"--metrics: {shown} is neither file:///… nor http(s)://…")
         self._modes()
         api = self.one("api", choice("v1", "v2", "all"))
         return Options(
@@ -206,6 +212,8 @@ class _Values(Values):
             master=self.text("master"),
             engine=self.one("engine", one_of(Engine)) or Engine.AUTO,
             metrics=metrics,
+            notify=self._receivers(),
+            notify_secrets=self.text("notify-secrets"),
             period=self._period(),
             verify=self.one("verify", one_of(Verify)) or Verify.FULL,
             sample=self.one("sample", fraction) or 0.0,
@@ -215,6 +223,10 @@ class _Values(Values):
             dry_run=bool(self.one("dry-run", switch)),
             verify_only=bool(self.one("verify-only", switch)),
         )
+
+    def _receivers(self) -> tuple[Receiver, ...]:
+        urls = self.many("notify", lambda text: receiver(text).url)
+        return tuple(map(Receiver, dict.fromkeys(urls)))
 
     def _modes(self) -> None:
         """Refuse switches that exclude each other: --verify-only neither plans nor loads."""

@@ -8,12 +8,19 @@ from pathlib import Path
 
 from prometheus_client import generate_latest
 
-from loader.bigquery.ledger import COMPACTION_FIELDS, LOADS_FIELDS, REJECT_FIELDS
+from loader.bigquery.ledger import (
+    COMPACTION_FIELDS,
+    LOADS_FIELDS,
+    NOTIFICATION_FIELDS,
+    REJECT_FIELDS,
+)
 from loader.cli.audit_options import HELP as AUDIT_HELP
 from loader.cli.compact_options import HELP as COMPACT_HELP
 from loader.cli.metrics import of_compaction
 from loader.cli.options import HELP
 from loader.compacting import Report
+from loader.errors import FailureClass
+from loader.notify.events import TYPES
 from loader.plan.due import ENDS
 
 ROOT = Path(__file__).parents[2]
@@ -86,3 +93,14 @@ def test_keeping_describes_compaction_with_its_defaults_columns_and_metrics() ->
     told = set(re.findall(r"`(jostler_compact_\w+)`", section))
     made = generate_latest(of_compaction(Report(), 0.0, 0.0)).decode()
     assert told == set(re.findall(r"# TYPE (\w+)", made))
+
+
+def test_notify_describes_types_classes_and_columns_of_notifications() -> None:
+    """In their order, and no other."""
+    page = (ROOT / "docs/notify.md").read_text()
+    cells = [line.strip("|").split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    first = [row[0].strip(" `") for row in cells]
+    columns = [(row[0].strip(" `"), row[1], row[2].strip()) for row in cells if row[1].isupper()]
+    assert columns == [(one.name, one.type, one.description) for one in NOTIFICATION_FIELDS]
+    assert first[: len(TYPES)] == list(TYPES)
+    assert first[len(TYPES) :][: len(FailureClass)] == list(FailureClass)

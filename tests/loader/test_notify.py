@@ -1,0 +1,284 @@
+"""A receiver is told of each day once at least, with one id, and holds up no load."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from loader.bigquery import attempts
+from loader.notify import outbox
+from tests.loader.plain import load
+from tests.loader.world import DAY, PLACE, row
+from tests.support.receiver import ReceivingServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.loader.world import World
+
+SECRET = b"a secret of the receiver"
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "pause", lambda _: None)
+
+
+@pytest.fixture
+def hook() -> Iterator[ReceivingServer]:
+    with ReceivingServer() as server:
+        yield server
+
+
+def notifications(world: World, state: str) -> list[dict[str, Any]]:
+    sql = f"SELECT * FROM jostler.notifications WHERE State = '{state}' ORDER BY Written"
+    return world.sql(sql)
+
+
+def put_day(world: World, *lines: bytes, day: date = DAY) -> None:
+    world.put_schema()
+    for line in lines or (row(1, day=day),):
+        world.put_bundle([line], day=day)
+
+
+def test_a_loaded_day_is_one_cloud_event_with_the_ledgers_row(
+    world: World, hook: ReceivingServer
+) -> None:
+    """In the structured JSON form of CloudEvents 1.0; a second run tells nothing new."""
+    put_day(world)
+
+    assert load(world, "--notify", hook.url).code == 0
+    assert load(world, "--notify", hook.url).code == 0
+
+    (request,) = hook.got
+    (ledger,) = world.ledger()
+    event = request.event
+    assert request.headers["content-type"] == "application/cloudevents+json; charset=UTF-8"
+    assert event["specversion"] == "1.0"
+    assert event["type"] == "jostler.day.loaded"
+    assert event["subject"] == f"{ledger['table']}/{DAY}"
+    assert event["source"].endswith(f"projects/{world.project}/datasets/jostler/tables/loads")
+    assert datetime.fromisoformat(event["time"]) == ledger["Finished"]
+    assert event["datacontenttype"] == "application/json"
+    assert all(name.isalnum() and name.islower() for name in event)  # as names of attributes are
+    for name, value in ledger.items():
+        if isinstance(value, str | int | None) and name != "Objects":
+            assert event["data"][name] == value, name
+    (told,) = notifications(world, "delivered")
+    assert (told["EventID"], told["Answer"], told["Tries"]) == (event["id"], 204, 1)
+    assert event["id"] == request.headers["webhook-id"]
+
+
+def test_what_was_there_before_a_receiver_is_not_told(world: World, hook: ReceivingServer) -> None:
+    put_day(world)
+    assert load(world).code == 0
+    other = DAY + timedelta(days=1)
+    put_day(world, day=other)
+
+    assert load(world, "--notify", hook.url).code == 0
+
+    assert [event["data"]["date"] for event in hook.events] == [str(other)]
+
+
+def test_a_refused_day_says_file_field_and_what_to_do(world: World, hook: ReceivingServer) -> None:
+    """A sentence for the producer, a paragraph for the operator."""
+    put_day(world, b"bad", row(1))
+
+    assert load(world, "--notify", hook.url).code == 1
+
+    (event,) = hook.events
+    assert event["type"] == "jostler.day.refused"
+    assert "1 of its 2 rows are bad" in event["summary"]
+    assert "please mend what writes these files" in event["summary"]
+    assert event["advice"].startswith("data: ")
+    assert "line 1 of gs://" in event["advice"]
+    assert "not-json" in event["advice"]
+    assert "--max-bad-fraction" in event["advice"]
+
+
+def test_a_failing_day_is_told_when_it_has_failed_three_times(
+    world: World, hook: ReceivingServer
+) -> None:
+    """Not before, and not again until it has ended otherwise."""
+    put_day(world)
+    for _ in range(4):
+        world.fault("job_error", job="foo1-", reason="accessDenied", times=1)
+        assert load(world, "--notify", hook.url).code == 1
+        world.bigquery.clear()
+        if len(world.ledger()) < 3:
+            assert hook.got == []
+    assert load(world, "--notify", hook.url).code == 0
+
+    kinds = [event["type"].rpartition(".")[2] for event in hook.events]
+    assert kinds == ["failed", "loaded"]
+    assert hook.events[0]["advice"].startswith("permission: ")
+    assert "the operator must grant a right" in hook.events[0]["summary"]
+
+
+def test_what_was_not_delivered_goes_out_with_the_next_run_under_the_same_id(
+    world: World, hook: ReceivingServer
+) -> None:
+    put_day(world)
+    hook.status = 503
+    ran = load(world, "--notify", hook.url)
+    assert ran.code == 0  # the load is not affected
+    (waiting,) = notifications(world, "waiting")
+    assert (waiting["Tries"], waiting["Answer"]) == (1, 503)
+    hook.status = 200
+
+    assert load(world, "--notify", hook.url).code == 0
+
+    assert len({event["id"] for event in hook.events}) == 1
+    assert [request.body for request in hook.got] == [hook.got[0].body] * 2
+    (told,) = notifications(world, "delivered")
+    assert (told["EventID"], told["Tries"]) == (waiting["EventID"], 2)
+
+
+def test_a_run_that_dies_after_the_ledger_loses_no_event(
+    world: World, hook: ReceivingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its outbox does nothing any more, as if it were killed; the next run finds the row."""
+    assert load(world, "--notify", hook.url, "--allow-empty").code == 0  # subscribes
+    put_day(world)
+    assert load(world, "--notify", hook.url, "--dry-run").code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(outbox.Outbox, "_pass", lambda self, known: known)
+        assert load(world, "--notify", hook.url).code == 0
+    assert hook.got == []
+
+    assert load(world, "--notify", hook.url).code == 0
+
+    assert [event["type"] for event in hook.events] == ["jostler.day.loaded"]
+
+
+def test_a_receiver_that_does_not_answer_holds_up_no_load_and_no_other(
+    world: World, hook: ReceivingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of the run waits for a bounded time; what is left goes out with the next run."""
+    monkeypatch.setattr(outbox, "PASS_S", 0.3)
+    monkeypatch.setattr(outbox, "GRACE_S", 0.2)
+    put_day(world)
+    with ReceivingServer() as slow:
+        slow.hold.clear()
+        began_s = time.monotonic()
+        ran = load(world, "--notify", slow.url, "--notify", hook.url)
+        spent_s = time.monotonic() - began_s
+        assert ran.code == 0
+        assert len(hook.got) == len(slow.got) == 1
+        slow.hold.set()
+        assert load(world, "--notify", slow.url, "--notify", hook.url).code == 0
+        assert len({event["id"] for event in slow.events}) == 1
+        assert len(slow.got) == 2
+    assert spent_s < 10  # answers are waited for 10 s in one request alone
+    assert len(hook.got) == 1
+
+
+def test_a_receiver_that_fails_again_and_again_is_left_alone_and_the_log_says_so(
+    world: World, hook: ReceivingServer
+) -> None:
+    put_day(world)
+    for back in range(1, 7):
+        put_day(world, day=DAY - timedelta(days=back))
+    hook.status = 404
+
+    ran = load(world, "--notify", hook.url)
+
+    assert ran.code == 0
+    assert len(hook.got) == outbox.FAILURES_MAX
+    assert len({row["EventID"] for row in notifications(world, "waiting")}) == 7
+    (left,) = [event for event in ran.events if event["event"] == "notify.left"]
+    assert "answers 404" in left["error"]
+
+
+def test_requests_are_signed_with_the_receivers_own_secret(
+    world: World, hook: ReceivingServer, tmp_path: Path
+) -> None:
+    """As Standard Webhooks signs; two secrets are two signatures while one is replaced."""
+    put_day(world)
+    file = tmp_path / "secrets"
+    encoded = base64.b64encode(SECRET).decode()
+    lines = ("# of the receivers", f"{hook.url} whsec_{encoded}", f"{hook.url} another-secret-too")
+    file.write_text("\n".join((*lines, "* the-secret-of-all-others")))
+
+    ran = load(world, "--notify", hook.url, "--notify-secrets", str(file))
+
+    (request,) = hook.got
+    head = f"{request.headers['webhook-id']}.{request.headers['webhook-timestamp']}.".encode()
+    signatures = request.headers["webhook-signature"].split()
+    keys = (SECRET, b"another-secret-too")
+    digests = [hmac.new(key, head + request.body, hashlib.sha256).digest() for key in keys]
+    assert signatures == [f"v1,{base64.b64encode(digest).decode()}" for digest in digests]
+    shown = (
+        ran.out
+        + ran.err
+        + json.dumps(world.sql("SELECT * FROM jostler.notifications"), default=str)
+    )
+    assert SECRET.decode() not in shown
+    assert encoded not in shown
+    assert "/hook" not in shown  # a path may be a secret
+
+
+def test_a_redirect_is_not_followed(world: World, hook: ReceivingServer) -> None:
+    """Else a receiver could lead the loader to any address that the loader can reach."""
+    put_day(world)
+    hook.status = 307
+
+    load(world, "--notify", hook.url)
+
+    assert [request.path for request in hook.got] == ["/hook"]
+    assert "redirects are not followed" in notifications(world, "waiting")[0]["Error"]
+
+
+def test_the_asset_of_a_datatype_names_receivers_and_a_bad_one_stops_nothing(
+    world: World, hook: ReceivingServer
+) -> None:
+    put_day(world)
+    asset = {"revision": 1, "notify": ["http://example.org/token", hook.url]}
+    world.put(f"autoload/v1/assets/{PLACE.experiment}.json", json.dumps(asset).encode())
+
+    ran = load(world)
+
+    assert ran.code == 0
+    assert [event["type"] for event in hook.events] == ["jostler.day.loaded"]
+    (refused,) = [event for event in ran.events if event["event"] == "notify.refused"]
+    assert "must be https" in refused["error"]
+    assert "token" not in ran.err
+
+
+def test_what_waits_for_a_week_expires(
+    world: World, hook: ReceivingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_day(world)
+    hook.status = 500
+    load(world, "--notify", hook.url)
+    monkeypatch.setattr(outbox, "KEEP", timedelta(seconds=0.01))
+    monkeypatch.setattr(outbox, "LOOK_BACK", timedelta(days=14))
+    hook.status = 200
+
+    load(world, "--notify", hook.url)
+
+    assert len(hook.got) == 1
+    assert len(notifications(world, "expired")) == 1
+
+
+def test_a_notifications_table_that_cannot_be_used_affects_no_load(
+    world: World, hook: ReceivingServer
+) -> None:
+    put_day(world)
+    world.fault("job_error", job="-notifications-", reason="accessDenied", times=1000)
+
+    ran = load(world, "--notify", hook.url)
+
+    assert ran.code == 0
+    assert any(event["event"] == "notify.failed" for event in ran.events)
+    assert hook.got == []  # who is told is recorded first
+    world.bigquery.clear()
+    assert load(world, "--notify", hook.url).code == 0
