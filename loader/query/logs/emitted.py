@@ -4,9 +4,10 @@
 
 Besides these it writes: `WITH`, `SELECT` of named columns (never `*`), `FROM` of one table or CTE
 with an alias, `JOIN … ON` and `LEFT JOIN … ON` of subqueries, `WHERE`, `GROUP BY` with places
-(`1, 2`), `ORDER BY … [DESC]`, `LIMIT … OFFSET …`, `UNION ALL`; `AND OR NOT = != < <= > >= LIKE
-IN (…) IN UNNEST(…) IS NULL`, `+ - * /`, `CASE WHEN`, `STRUCT(x AS name, …)`, an array's item by
-`[SAFE_OFFSET(n)]`, `TIMESTAMP '…+00'` and `DATE '…'`, `INTERVAL <expression> <part>`, and
+(`1, 2`), `ORDER BY … [DESC]`, `LIMIT … OFFSET …`, `UNION ALL`; `AND OR NOT = != < <= > >= LIKE`,
+`NOT LIKE`, `IN UNNEST(…)`, `IS NULL`, `IS NOT NULL`, `+ - * /`, `CASE WHEN`,
+`STRUCT(x AS name, …)`, `CAST(NULL AS ARRAY<STRUCT<…>>)`, an array's item by `[SAFE_OFFSET(n)]`,
+`TIMESTAMP '…+00'` and `DATE '…'`, `INTERVAL <expression> <part>`, and
 
     ARRAY(SELECT <expression of e> FROM UNNEST(<array>) AS e WITH OFFSET AS o [WHERE …] ORDER BY o)
 
@@ -30,5 +31,6 @@ TO_BASE64 FROM_HEX TO_HEX MD5 SHA1 SHA256 SHA512 SAFE_CONVERT_BYTES_TO_STRING
 _AGGREGATES = """
 COUNT SUM AVG MIN MAX MIN_BY MAX_BY ARRAY_AGG VAR_POP STDDEV_POP COVAR_POP CORR
 """
-# ARRAY_AGG only as `ARRAY_AGG(DISTINCT x IGNORE NULLS ORDER BY x)`; SEARCH as in `fulltext`.
+# ARRAY_AGG only as `ARRAY_AGG(DISTINCT x IGNORE NULLS ORDER BY x)`; SEARCH of `raw`, or of an array
+# of texts, for one token, with `analyzer => 'PATTERN_ANALYZER'` and the options in `sources`.
 FUNCTIONS = frozenset([*_SCALAR.split(), *_AGGREGATES.split(), "SEARCH"])
