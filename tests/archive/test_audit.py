@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import random
+import zlib
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jostler.archive.audit.audit import audit
+from jostler.archive.audit.bundle import check
 from jostler.archive.audit.days import Limits
 from jostler.archive.audit.mend import Mended, Mender
 from jostler.archive.audit.problem import Kind, Problem
@@ -317,6 +319,28 @@ def test_a_wrong_row_never_becomes_a_good_one(archive: KeptArchive) -> None:
             archive.storage.put_new(str(name), whole, {})
             archive.storage.put_new(str(index_of(name)), index, told)
     assert left
+
+
+@pytest.mark.parametrize(("count", "size"), [(1, 20), (3, 400)])
+def test_what_is_found_good_is_a_gzip_stream_for_everybody(count: int, size: int) -> None:
+    """Damage outside of the rows leaves each with its hash, and the stream unreadable."""
+    bucket = MemoryBucket()
+    archive = KeptArchive(bucket)  # type: ignore[arg-type]
+    name = archive.put(contents(range(count), size))
+    whole, index = archive.get(name), archive.get(index_of(name))
+    assert not check(name, bucket.url, whole, index_of(name), index).problems
+    damaged = 0
+    for at in [*range(20), *range(len(whole) - 24, len(whole))]:
+        for bit in range(8):
+            broken = whole[:at] + bytes([whole[at] ^ 1 << bit]) + whole[at + 1 :]
+            try:
+                is_good = zlib.decompress(broken, wbits=31) == zlib.decompress(whole, wbits=31)
+            except zlib.error:
+                is_good = False
+            found = check(name, bucket.url, broken, index_of(name), index)
+            assert is_good or found.problems, f"bit {bit} of byte {at} of {len(whole)}"
+            damaged += not is_good
+    assert damaged > 200
 
 
 def test_no_flipped_bit_makes_a_wrong_row_where_no_index_knows_better() -> None:

@@ -25,6 +25,8 @@ END_BYTES = 10
 """The empty last block of the deflate stream, check sum and length."""
 _BEGIN = b"\x1f\x8b\x08"
 _END = b"\x03\x00"
+_RESERVED = 0xE0
+"""Flags that must not be set: zlib refuses such a stream."""
 _FLUSHED = b"\x00\x00\xff\xff"
 _BEHIND_BYTES = 12
 """Bits that may stand between the last compressed byte of a block and its flush, and the flush."""
@@ -50,8 +52,13 @@ def by_blocks(data: bytes, places: Sequence[tuple[int, int]]) -> list[bytes] | N
         if offset != at:
             return None
         at += length
+        inflate = isal_zlib.decompressobj(-zlib.MAX_WBITS)
         try:
-            plain = isal_zlib.decompressobj(-zlib.MAX_WBITS).decompress(view[offset:at])
+            plain = inflate.decompress(view[offset:at])
+            # All rows may be there although the flush behind them is damaged: then this block
+            # inflates alone, and the stream does not.  An end is accepted only where a block ends.
+            if inflate.decompress(_END) or not inflate.eof or inflate.unused_data:
+                return None
         except isal_zlib.error:  # type: ignore[misc]
             return None
         crc = isal_zlib.crc32(plain, crc)
@@ -128,6 +135,8 @@ def header_bytes(data: bytes) -> int:
     if data[:3] != _BEGIN or len(data) < HEADER_BYTES:
         return 0
     flags, at = data[3], HEADER_BYTES
+    if flags & _RESERVED:
+        return 0
     if flags & 4:  # a merged bundle has its table of nodes there
         at += 2 + int.from_bytes(data[at : at + 2], "little")
     for flag in (8, 16):  # name, comment
