@@ -14,11 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from jostler.archive.compact import FOREIGN, Done, Left
 from jostler.archive.compact_days import datatypes_in, days, places_in
 from jostler.archive.compact_plan import Group, groups
+from jostler.archive.compact_repeats import WholeDay, divided
 from jostler.build import version
 from jostler.errors import StorageError
 from jostler.format.names import BundleName
@@ -37,7 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from jostler.archive.compact import Compacted
-    from jostler.format.names import Place
+    from jostler.archive.compact_plan import Member
+    from jostler.format.names import Day, Place
     from loader.bigquery.warehouse import Json
     from loader.cli.compact_options import CompactOptions
     from loader.cli.console import Console
@@ -57,7 +60,7 @@ class Report:
     Attributes:
         done: the merges.
         left: the bundles that were left alone.
-        problems: what failed besides.
+        problems: what failed besides; also why repeats of a day were kept.
     """
 
     done: list[Done] = field(default_factory=list)
@@ -114,16 +117,53 @@ class Compactor:
         found: list[Group] = []
         try:
             storage = open_bucket(url, options.patience_s).storage
-            listed = days(storage, place, datatype, options.first, options.last)
-            for _day, members, others in listed:
+            least = 1 if options.collapse_repeats else 2
+            listed = days(storage, place, datatype, options.first, options.last, least=least)
+            for day, members, others in listed:
                 for name in others:
                     self._console.event("object.foreign", "warning", object=f"{url}/{name}")
-                found += groups(
-                    members, small_bytes=options.small_bytes, target_bytes=options.target_bytes
-                )
+                found += self._divided(place, datatype, day, members)
         except (BucketError, StorageError) as exc:
             self._problem(f"{url}: {datatype}", str(exc))
         return found
+
+    def _divided(self, place: Place, datatype: str, day: Day, members: list[Member]) -> list[Group]:
+        """Return what is compacted in one piece of work: groups, or the day as a whole."""
+        small_bytes = self._options.small_bytes
+        if not self._options.collapse_repeats:
+            return groups(members, small_bytes=small_bytes, target_bytes=self._options.target_bytes)
+        if not members:
+            return []
+        return [
+            WholeDay(
+                place=place,
+                datatype=datatype,
+                day=day,
+                schema="",  # of each bundle its own
+                members=tuple(members),
+                small_bytes=small_bytes,
+            )
+        ]
+
+    def divided(self, planned: list[tuple[str, Group]]) -> list[tuple[str, Group, int]]:
+        """Return what would be merged, and how many repeats of each day would be left out."""
+        found: list[tuple[str, Group, int]] = []
+        for url, group in planned:
+            if not isinstance(group, WholeDay):
+                found.append((url, group, 0))
+                continue
+            storage = open_bucket(url, self._options.patience_s).storage
+            plan = divided(storage, group, target_bytes=self._options.target_bytes)
+            if plan.kept:
+                self._kept(url, group, plan.kept)
+            numbers = chain([len(plan.repeats)], repeat(0))
+            found += [(url, *both) for both in zip(plan.groups, numbers, strict=False)]
+        return found
+
+    def _kept(self, url: str, group: Group, why: str) -> None:
+        """Report a day whose repeats of feeds are kept."""
+        what = f"{url}/{group.place.root}: {group.datatype} of {group.day.iso}"
+        self._problem(what, f"repeats are kept: {why}")
 
     def _problem(self, what: str, why: str) -> None:
         self.report.problems.append(f"{what}: {why.removeprefix(f'{what}: ')}")
@@ -132,7 +172,9 @@ class Compactor:
     def run(self) -> Report:
         """Compact, and record each merge if a project is given."""
         planned = self.plan()
-        for found in self._compacted(planned) if planned else ():
+        for (url, group), found in self._compacted(planned) if planned else ():
+            if found.kept:
+                self._kept(url, group, found.kept)
             self.report.done += found.done
             self.report.left += found.left
             for one in found.done:
@@ -146,7 +188,9 @@ class Compactor:
             self._record()
         return self.report
 
-    def _compacted(self, planned: list[tuple[str, Group]]) -> Iterator[Compacted]:
+    def _compacted(
+        self, planned: list[tuple[str, Group]]
+    ) -> Iterator[tuple[tuple[str, Group], Compacted]]:
         options = self._options
         how: dict[str, Any] = {
             "target_bytes": options.target_bytes,
@@ -155,11 +199,12 @@ class Compactor:
         }
         if sum(group.total_bytes for _, group in planned) <= DRIVER_BYTES:
             with ThreadPoolExecutor(DRIVER_THREADS, thread_name_prefix="compact") as pool:
-                yield from pool.map(lambda one: compact_group(*one, **how), planned)
+                found = pool.map(lambda one: compact_group(*one, **how), planned)
+                yield from zip(planned, found, strict=True)
             return
         with session(options.master, self._console.spark_line) as spark:
             try:
-                yield from compact_groups(spark, planned, **how)
+                yield from zip(planned, compact_groups(spark, planned, **how), strict=True)
             except Exception as exc:  # noqa: BLE001 - Py4J's, Spark's and Python's have no common base
                 self._problem("Spark", failure.cause(exc))
 
@@ -193,6 +238,7 @@ class Compactor:
             "Bundles": one.inputs,
             "Rows": one.rows,
             "RowsRepeated": one.repeats,
+            "RowsCollapsed": one.collapsed,
             "PlainBytes": one.plain_bytes,
             "ObjectsBefore": one.objects_before,
             "ObjectsAfter": one.objects_after,
@@ -205,7 +251,8 @@ class Compactor:
 
 
 def _facts(one: Done) -> dict[str, Any]:
-    return {"bundles": one.inputs, "rows": one.rows, "repeated": one.repeats}
+    facts = {"bundles": one.inputs, "rows": one.rows, "repeated": one.repeats}
+    return facts | ({"collapsed": one.collapsed} if one.collapsed else {})
 
 
 def left_by_reason(left: Iterable[Left]) -> Counter[str]:

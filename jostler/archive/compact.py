@@ -14,6 +14,10 @@ What a compactor that was killed leaves:
   holds each row of it, and removes it.
 
 It never trusts an object without index to hold a row, and removes one only for that reason.
+
+With `repeats`, rows are left out that `compact_repeats` has found to be repeats of a feed; each
+relies on an earlier row of the day, in a whole bundle.  If anything of the group cannot be read,
+nothing is left out.
 """
 
 from __future__ import annotations
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from jostler.archive.compact_input import Input
     from jostler.archive.compact_merge import Merged, Planned
     from jostler.archive.compact_plan import Group, Member
+    from jostler.archive.repeats import Identity
     from jostler.format.names import BundleName
     from jostler.storage import Storage
 
@@ -77,6 +82,7 @@ class Done:
         inputs: the number of bundles that it replaces; without itself.
         rows: of the merged bundle.
         repeats: rows of the inputs that were exact repeats.
+        collapsed: rows of the inputs that were repeats of a feed.
         plain_bytes: bytes of its rows.
         bytes_before: bytes of the objects that were removed.
         bytes_after: bytes of the objects that were stored.
@@ -88,6 +94,7 @@ class Done:
     inputs: int
     rows: int
     repeats: int
+    collapsed: int
     plain_bytes: int
     bytes_before: int
     bytes_after: int
@@ -97,14 +104,27 @@ class Done:
 
 @dataclass(slots=True)
 class Compacted:
-    """The result of compacting a group."""
+    """The result of compacting a group.
+
+    Attributes:
+        done: the merges.
+        left: the bundles that were left alone.
+        kept: why the repeats of a feed were kept that were to be left out; empty if they were not.
+    """
 
     done: list[Done] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)
+    kept: str = ""
 
 
 def compact(
-    storage: Storage, group: Group, *, target_bytes: int, version: str, threads: int = THREADS
+    storage: Storage,
+    group: Group,
+    *,
+    target_bytes: int,
+    version: str,
+    threads: int = THREADS,
+    repeats: frozenset[Identity] = frozenset(),
 ) -> Compacted:
     """Compact a group; the result lists what could not be done, and no row is lost by it.
 
@@ -114,8 +134,9 @@ def compact(
         target_bytes: the most bytes of rows of a merged bundle, unless one input has more.
         version: of this program, for the metadata of what is stored.
         threads: how many requests are on their way at once.
+        repeats: rows to leave out, each a repeat of a row of the day that is in a whole bundle.
     """
-    compaction = _Compaction(storage, group, target_bytes, version)
+    compaction = _Compaction(storage, group, target_bytes, version, repeats)
     if threads == 1:
         return compaction.run(map)
     with ThreadPoolExecutor(threads, thread_name_prefix="compact") as pool:
@@ -123,22 +144,38 @@ def compact(
 
 
 class _Compaction:
-    def __init__(self, storage: Storage, group: Group, target_bytes: int, version: str) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        group: Group,
+        target_bytes: int,
+        version: str,
+        repeats: frozenset[Identity],
+    ) -> None:
         self._storage = storage
         self._group = group
         self._target_bytes = target_bytes
         self._version = version
+        self._repeats = repeats
         self._result = Compacted()
 
     def run(self, each: Map) -> Compacted:
         """Do all of it; `each` calls a function for each of several values, as `map` does."""
         found = [one for one in each(self._read, self._group.members) if one]
         torn = [one for one in found if not one.index]
-        for part in _parts([one for one in found if one.index], self._target_bytes):
+        if len(found) < len(self._group.members):
+            self._keep_repeats("one of its bundles is gone, or cannot be read")
+        whole = [one for one in found if one.index]
+        for part in _parts(whole, self._target_bytes, self._repeats):
             self._compact(part, torn, each)
         for one in torn:
             self._leave(one.member, TORN, "it has no index: `jostler audit -fix` makes one")
         return self._result
+
+    def _keep_repeats(self, why: str) -> None:
+        """Leave out no repeats from now on: what they rely on may be missing."""
+        if self._repeats:
+            self._repeats, self._result.kept = frozenset(), why
 
     def _read(self, member: Member) -> Input | None:
         """Read a bundle; return None if it is to be left alone."""
@@ -165,13 +202,14 @@ class _Compaction:
     def _compact(self, part: list[Input], torn: list[Input], each: Map) -> None:
         """Merge bundles, and remove those of the torn ones whose rows are in the result."""
         while part:
-            plan = planned(self._group, part)
-            name = plan.name
-            there = frozenset(entry.identity for entry in plan.entries) if torn else frozenset()
+            plan = planned(self._group, part, self._repeats)
+            if not plan.entries:  # repeats of rows in other bundles: a merged bundle needs a row
+                plan = planned(self._group, part)
+            there = self._repeats.union(entry.identity for entry in plan.entries if torn)
             # An input without index may be the rest of a compactor that was killed between its
             # two removals.
             covered = [one for one in torn if there.issuperset(one.keys())]
-            if len(part) + len(covered) == 1:
+            if len(part) + len(covered) == 1 and not plan.collapsed:
                 return
             try:
                 done = self._kept_as(plan, part)
@@ -179,6 +217,7 @@ class _Compaction:
             except DamagedInputError as exc:
                 one = part.pop(exc.number)
                 self._leave(one.member, FOREIGN if exc.foreign else DAMAGED, str(exc))
+                self._keep_repeats(f"{one.member.name} is damaged")
             except (StorageError, DamageError) as exc:
                 for one in part:
                     self._leave(one.member, FAILED, str(exc))
@@ -187,7 +226,7 @@ class _Compaction:
             return
         for one in covered:
             torn.remove(one)
-        self._remove(name, [*part, *covered], done, each)
+        self._remove(plan, [*part, *covered], done, each)
 
     def _kept_as(self, plan: Planned, part: list[Input]) -> Merged | None:
         """Make the merged bundle durable; return it if it was stored now.
@@ -226,24 +265,22 @@ class _Compaction:
             raise DamageError(f"{self._storage.url}/{name}: {exc}") from conflict
         raise conflict
 
-    def _remove(self, name: BundleName, old: list[Input], merged: Merged | None, each: Map) -> None:
+    def _remove(self, plan: Planned, old: list[Input], merged: Merged | None, each: Map) -> None:
         """Remove the inputs, but not the one that is the result; of each, its index first."""
+        name = plan.name
         gone = [one.member for one in old if one.member.name != name]
         failed = [why for why in each(self._removed, gone) if why]
         for member, why in failed:
             self._leave(
                 member, FAILED, f"its rows are in {name}, but it could not be removed: {why}"
             )
-        rows = sum(one.rows for one in old if one.index)
-        kept = merged.identities if merged else ()
-        result = next((one for one in old if one.member.name == name), None)
-        count = len(kept) or (result.rows if result else 0)
         self._result.done.append(
             Done(
                 url=f"{self._storage.url}/{name}",
                 inputs=len(gone),
-                rows=count,
-                repeats=rows - count,
+                rows=len(plan.entries),
+                repeats=plan.repeats,
+                collapsed=plan.collapsed,
                 plain_bytes=merged.plain_bytes if merged else 0,
                 bytes_before=sum(member.total_bytes for member in gone),
                 bytes_after=len(merged.data.data) + len(merged.index.data) if merged else 0,
@@ -267,16 +304,27 @@ class _Compaction:
         return None
 
 
-def _parts(inputs: Sequence[Input], target_bytes: int) -> Iterator[list[Input]]:
-    """Divide what was planned by packed sizes by what the rows really take."""
+def _parts(
+    inputs: Sequence[Input], target_bytes: int, repeats: frozenset[Identity]
+) -> Iterator[list[Input]]:
+    """Divide what was planned by packed sizes by what the rows really take.
+
+    Bundles that have only repeats come last, and take no room: a part needs a row.
+    """
+    kept = {
+        one.member.name: one.rows - (sum(map(repeats.__contains__, one.keys())) if repeats else 0)
+        for one in inputs
+    }
     part: list[Input] = []
     size = rows = 0
     nodes: set[str] = set()
-    for one in inputs:
-        both = nodes | {run.node for run in one.runs}
-        fits = (
-            size + one.plain_bytes <= target_bytes
-            and rows + one.rows <= ROWS_MOST
+    for one in sorted(inputs, key=lambda one: not kept[one.member.name]):
+        one_rows = kept[one.member.name]
+        one_bytes = one.plain_bytes * one_rows // max(1, one.rows)
+        both = nodes | {run.node for run in one.runs} if one_rows else nodes
+        fits = not one_rows or (
+            size + one_bytes <= target_bytes
+            and rows + one_rows <= ROWS_MOST
             and table_bytes(both, ROWS_MOST) <= MOST_BYTES
         )
         if part and not fits:
@@ -284,6 +332,6 @@ def _parts(inputs: Sequence[Input], target_bytes: int) -> Iterator[list[Input]]:
             part, size, rows, nodes = [], 0, 0, set()
             both = {run.node for run in one.runs}
         part.append(one)
-        size, rows, nodes = size + one.plain_bytes, rows + one.rows, both
+        size, rows, nodes = size + one_bytes, rows + one_rows, both
     if part:
         yield part

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from jostler.archive.audit.scope import places_of
 from jostler.archive.compact_plan import Member, member
-from jostler.format.names import INDEX, OWN_FOLDERS, BundleName, Day, Kind, Place
+from jostler.format.names import INDEX, BundleName, Day, Kind, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,12 +50,8 @@ def datatypes_in(storage: Storage, place: Place) -> list[str]:
     return [name for name in storage.folders(f"{place.root}/") if name != INDEX]
 
 
-def _below(storage: Storage, prefix: str) -> list[str]:
-    return [name for name in storage.folders(prefix) if name not in OWN_FOLDERS]
-
-
 def days(
-    storage: Storage, place: Place, datatype: str, first: date, last: date
+    storage: Storage, place: Place, datatype: str, first: date, last: date, *, least: int = 2
 ) -> Iterator[tuple[Day, list[Member], list[str]]]:
     """Yield each day with its bundles, and the names of objects that are no bundles.
 
@@ -65,6 +61,7 @@ def days(
         datatype: of the bundles.
         first: the first day.
         last: the last day.
+        least: of a day that has fewer bundles none is listed.
 
     Raises:
         TransientError: a request to the bucket fails.
@@ -83,11 +80,11 @@ def days(
         except ValueError:
             yield Day(first), [], [info.name for info in infos]
             continue
-        yield day, *_members(storage, place, day, infos)
+        yield day, *_members(storage, place, day, infos, least)
 
 
 def _members(
-    storage: Storage, place: Place, day: Day, infos: list[ObjectInfo]
+    storage: Storage, place: Place, day: Day, infos: list[ObjectInfo], least: int
 ) -> tuple[list[Member], list[str]]:
     names: dict[str, BundleName] = {}
     others = []
@@ -99,7 +96,7 @@ def _members(
             continue
         if name.kind is Kind.DATA:
             names[info.name] = name
-    if len(names) < 2:  # noqa: PLR2004 - one alone is never merged: do not list the indexes
+    if len(names) < least:  # one alone is not merged: do not list the indexes
         return [], others
     # After the data objects: a bundle that an agent or a compactor stores meanwhile is not among
     # them, and its index is passed over.

@@ -5,6 +5,11 @@ that hold the same rows makes an object of the same name, and an object of that 
 rows and no others.  A row keeps its bytes but for ArchiveURL.  Of rows with equal node, Filename
 and bytes of `raw`, the one with the earliest TimeAdded stays.
 
+Where repeats of feeds are left out (`repeats`), now or in one of the inputs, the name follows from
+the names of the inputs, too.  Why: a bundle that holds fewer rows than its inputs could otherwise
+be an input of the bundle that replaces it, and two compactors could each remove what the other one
+relies on.  A name that follows from the names of the inputs cannot be the name of one of them.
+
 Pure.
 """
 
@@ -34,13 +39,12 @@ from jostler.storage import upload_id
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from jostler.archive.compact_input import Input
+    from jostler.archive.compact_input import Input, InputReader
     from jostler.archive.compact_plan import Group
+    from jostler.archive.repeats import Identity
     from jostler.format.row import Archiver
 
 T = TypeVar("T")
-Identity = tuple[str, str, bytes]
-"""Node, Filename and hash of `raw`."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -132,19 +136,59 @@ class Planned:
         name: of its data object.
         entries: its rows, in order.
         repeats: how many rows of the inputs are left out as exact repeats.
+        collapsed: how many are left out as repeats of a feed.
     """
 
     name: BundleName
     entries: list[Entry]
     repeats: int
+    collapsed: int
 
 
-def planned(group: Group, inputs: Sequence[Input]) -> Planned:
-    """Return what merging bundles of a group will make, by what their indexes say."""
-    entries, repeats = _entries_of(inputs)
-    digest = digest_of(entry.identity for entry in entries)
+def planned(
+    group: Group, inputs: Sequence[Input], left_out: frozenset[Identity] = frozenset()
+) -> Planned:
+    """Return what merging bundles of a group will make, by what their indexes say.
+
+    Args:
+        group: what the bundles have in common.
+        inputs: the bundles, each with its index.
+        left_out: rows that are repeats of a feed.
+    """
+    found, repeats = _entries_of(inputs)
+    entries = [entry for entry in found if entry.identity not in left_out] if left_out else found
+    collapsed = len(found) - len(entries)
+    digest = _digest(digest_of(entry.identity for entry in entries), inputs, collapsed)
     name = BundleName.merged(group.place, group.datatype, group.day, digest)
-    return Planned(name=name, entries=entries, repeats=repeats)
+    return Planned(name=name, entries=entries, repeats=repeats, collapsed=collapsed)
+
+
+def _digest(of_rows: str, inputs: Sequence[Input], collapsed: int) -> str:
+    """Return the digest that names a merged bundle, given that of its rows."""
+    reduced = [one for one in inputs if _is_reduced(one)]
+    if not (collapsed or reduced):
+        return of_rows
+    if len(inputs) == len(reduced) == 1 and not collapsed:
+        return inputs[0].member.name.node[-len(of_rows) :]
+    for one in reduced:  # a compactor that was killed has made it of the others
+        others = [other for other in inputs if other is not one]
+        if one.member.name.node.endswith(made := _digest_of_inputs(of_rows, others)):
+            return made
+    return _digest_of_inputs(of_rows, inputs)
+
+
+def _is_reduced(one: Input) -> bool:
+    """Return whether repeats of a feed were left out of a merged bundle, or of what it is made of.
+
+    Its name tells, not the metadata, which a copied bucket does not have.
+    """
+    name = one.member.name
+    return name.is_merged and not name.node.endswith(digest_of(one.keys()))
+
+
+def _digest_of_inputs(of_rows: str, inputs: Iterable[Input]) -> str:
+    names = sorted(str(one.member.name) for one in inputs)
+    return hashlib.blake2b(orjson.dumps([of_rows, *names]), digest_size=16).hexdigest()
 
 
 def merge(
@@ -179,6 +223,9 @@ def merge(
         "last-time-added": max(added),
         "version": version,
     }
+    collapsed = plan.collapsed + sum(one.member.collapsed for one in inputs)
+    if collapsed:
+        about["collapsed"] = str(collapsed)
     judged = {"schema": group.schema} if group.schema else {}
     # Repeats of earlier merges count on: the loader accepts that the table index1 has fewer rows by
     # as many as all merges have left out (`loader/plan/losses`).
@@ -206,6 +253,8 @@ def _write_rows(
     readers = [one.reader() for one in inputs]
     heads: dict[Archiver, bytes] = {}
     for node, same in groupby(entries, key=attrgetter("node")):
+        for number, reader in enumerate(readers):
+            _pass_over(number, reader, node)
         taken = {
             number: _asked(number, reader.take)
             for number, reader in enumerate(readers)
@@ -221,7 +270,14 @@ def _write_rows(
             rows.append(head + row.rest)
         writer.add_rows(rows)
     for number, reader in enumerate(readers):
+        _pass_over(number, reader, None)
         _asked(number, reader.finish)
+
+
+def _pass_over(number: int, reader: InputReader, node: str | None) -> None:
+    """Read the rows of nodes before this one: all of them are repeats, and left out."""
+    while reader.node is not None and (node is None or reader.node < node):
+        _asked(number, reader.take)
 
 
 def _asked(number: int, ask: Callable[[], T]) -> T:

@@ -17,7 +17,7 @@ from jostler.format.names import Kind
 from jostler.format.node_table import MOST_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from jostler.format.names import BundleName, Day, Place
     from jostler.storage import ObjectInfo
@@ -49,6 +49,7 @@ class Member:
         rows: how many rows it has by its metadata; without metadata, an estimate.
         schema: the digest of the schema that it was judged by; empty if it names none.
         repeats: how many exact repeats were left out when it was merged.
+        collapsed: how many repeats of feeds were left out when it was merged, and before.
     """
 
     name: BundleName
@@ -59,6 +60,7 @@ class Member:
     rows: int
     schema: str
     repeats: int = 0
+    collapsed: int = 0
 
     @property
     def index_name(self) -> str:
@@ -108,7 +110,6 @@ class Group:
 def member(name: BundleName, data: ObjectInfo, index: ObjectInfo | None) -> Member:
     """Return a bundle, given how its objects are listed (with metadata)."""
     rows = data.metadata.get("rows", "")
-    repeats = index.metadata.get("repeats", "") if index else ""
     return Member(
         name=name,
         version=data.version,
@@ -120,11 +121,22 @@ def member(name: BundleName, data: ObjectInfo, index: ObjectInfo | None) -> Memb
         if rows.isdecimal()
         else (index.size_bytes // INDEX_ROW_BYTES if index else 0),
         schema=data.metadata.get("schema", ""),
-        repeats=int(repeats) if repeats.isdecimal() else 0,
+        repeats=_number(index.metadata.get("repeats", "")) if index else 0,
+        collapsed=_number(data.metadata.get("collapsed", "")),
     )
 
 
-def groups(members: Iterable[Member], *, small_bytes: int, target_bytes: int) -> list[Group]:
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() else 0
+
+
+def groups(
+    members: Iterable[Member],
+    *,
+    small_bytes: int,
+    target_bytes: int,
+    shares: Mapping[BundleName, float] | None = None,
+) -> list[Group]:
     """Divide the bundles of one datatype and day into groups that are to be merged.
 
     A bundle without index goes into a group whatever its size: it may be what a compaction has left
@@ -134,20 +146,24 @@ def groups(members: Iterable[Member], *, small_bytes: int, target_bytes: int) ->
         members: the day's bundles.
         small_bytes: objects of this size or larger are left alone.
         target_bytes: the most bytes of rows in a merged bundle.
+        shares: of each bundle the share of its rows that is to stay, if not all are.  Then large
+            bundles are looked at, too: where one has rows that go, and where all rows of a small
+            one go, for a merged bundle needs a row.
     """
     alike: dict[str, list[Member]] = defaultdict(list)
     for one in sorted(members, key=lambda one: str(one.name)):
-        if one.size_bytes < small_bytes or not one.index_version:
+        if shares or one.size_bytes < small_bytes or not one.index_version:
             alike[one.schema].append(one)
     found = []
     for schema, same in sorted(alike.items()):
         whole = [one for one in same if one.index_version]
         torn = [one for one in same if not one.index_version]
-        bins = _bins(whole, target_bytes // LEAST_RATIO)
+        bins = _bins(whole, target_bytes // LEAST_RATIO, shares or {})
         for nth, members_of_one in enumerate(bins):
             # Only one group gets them, so that none is read twice.
             both = [*members_of_one, *torn] if nth == 0 else members_of_one
-            if len(both) > 1:
+            few = sum(one.size_bytes < small_bytes or not one.index_version for one in both)
+            if few > 1 or any((shares or {}).get(one.name, 1) < 1 for one in both):
                 first = both[0].name
                 found.append(
                     Group(
@@ -161,22 +177,28 @@ def groups(members: Iterable[Member], *, small_bytes: int, target_bytes: int) ->
     return found
 
 
-def _bins(members: list[Member], most_bytes: int) -> list[list[Member]]:
+def _bins(
+    members: list[Member], most_bytes: int, shares: Mapping[BundleName, float]
+) -> list[list[Member]]:
     """Fill one group after the other: first what fits into the last one, else a new one."""
+    # What goes as a whole comes last: it takes no room, so it never begins a group of its own.
+    members = sorted(members, key=lambda one: shares.get(one.name, 1) == 0)
     bins: list[list[Member]] = []
     size = rows = table = 0
     for one in members:
-        name_bytes = len(one.name.node) + len(str(ROWS_MOST)) + 2
+        share = shares.get(one.name, 1)
+        one_bytes, one_rows = int(one.size_bytes * share), int(one.rows * share)
+        name_bytes = len(one.name.node) + len(str(ROWS_MOST)) + 2 if share else 0
         if one.name.is_merged:  # its own table is not known yet: as many nodes as it has rows
-            name_bytes = min(MOST_BYTES, one.rows * name_bytes)
-        fits = (
-            size + one.size_bytes <= most_bytes
-            and rows + one.rows <= ROWS_MOST
+            name_bytes = min(MOST_BYTES, one_rows * name_bytes)
+        fits = not share or (
+            size + one_bytes <= most_bytes
+            and rows + one_rows <= ROWS_MOST
             and table + name_bytes <= MOST_BYTES
         )
         if not bins or not fits:
             bins.append([])
             size = rows = table = 0
         bins[-1].append(one)
-        size, rows, table = size + one.size_bytes, rows + one.rows, table + name_bytes
+        size, rows, table = size + one_bytes, rows + one_rows, table + name_bytes
     return bins

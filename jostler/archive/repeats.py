@@ -10,8 +10,9 @@ Pure.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import groupby
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -19,8 +20,32 @@ if TYPE_CHECKING:
     from jostler.archive.files import File
 
 T = TypeVar("T")
-_TIMED_RE = re.compile(r"(?P<prefix>.*)\d{8}T\d{6}\.\d{3}Z_(?P<body>[a-z2-7]{12})[^a-z2-7].*")
-"""A name with the hash of a body, as `jostler collect` writes it."""
+Identity = tuple[str, str, bytes]
+"""Node, Filename and hash of `raw`."""
+_TIMED_RE = re.compile(
+    r"(?P<prefix>.*)(?P<time>\d{8}T\d{6}\.\d{3}Z)_(?P<body>[a-z2-7]{12})[^a-z2-7].*"
+)
+"""A name with the time and the hash of a body, as `jostler collect` writes it."""
+
+
+class Timed(NamedTuple):
+    """What the name of a collector's file says.
+
+    Attributes:
+        feed: the prefix of the feed's names.
+        time: of the fetch, in UTC; as text, which sorts.
+        body: the hash of the body.
+    """
+
+    feed: str
+    time: str
+    body: str
+
+
+def timed(filename: str) -> Timed | None:
+    """Return what a file's name says; None if no collector has named it."""
+    found = _TIMED_RE.fullmatch(filename.rpartition("/")[2])
+    return Timed(found["prefix"], found["time"], found["body"]) if found else None
 
 
 class Repeats:
@@ -66,10 +91,34 @@ def identity(filename: str, digest: str) -> tuple[str, str]:
         filename: the file's path or name.
         digest: its Hash; if it is empty, the file is like no other.
     """
-    name = filename.rpartition("/")[2]
-    if found := _TIMED_RE.fullmatch(name):
-        return found["prefix"], found["body"]
+    if found := timed(filename):
+        return found.feed, found.body
     return "", digest or f"/{filename}"
+
+
+def repeated(rows: Iterable[Identity]) -> frozenset[Identity]:
+    """Return which of a day's rows are repeats, by what their names say.
+
+    Rows that no collector has named are none.  Neither are those whose node and Filename have
+    several contents: one of them is not what its name says, and it is not known which.
+
+    Args:
+        rows: of one day and datatype, in any order; the same may come several times.
+    """
+    unique = set(rows)
+    names = Counter((node, filename) for node, filename, _ in unique)
+    found = []
+    for row in unique:
+        node, filename, _ = row
+        if says := timed(filename):
+            found.append((says.time, filename, node, says, row))
+    found.sort(key=lambda one: one[:3])
+    repeats = Repeats()
+    return frozenset(
+        row
+        for *_, says, row in found
+        if repeats.is_repeat(says.feed, says.body) and names[row[:2]] == 1
+    )
 
 
 def without_repeats(files: Iterable[File]) -> Iterator[File]:

@@ -103,6 +103,7 @@ ArchiveURL    STRING    The merged bundle.
 Bundles       INTEGER   How many bundles it replaced.
 Rows          INTEGER   Of the merged bundle.
 RowsRepeated  INTEGER   Rows of the bundles that were left out as exact repeats.
+RowsCollapsed INTEGER   Rows of the bundles that were left out as repeats of a feed.
 PlainBytes    INTEGER   Of its rows; 0 if the object was there before.
 ObjectsBefore INTEGER   Data and index objects that were removed.
 ObjectsAfter  INTEGER   Data and index objects that were stored.

@@ -61,9 +61,9 @@ def command(options: CompactOptions, console: Console) -> int:
 def _dry_run(compactor: Compactor, console: Console) -> int:
     """Print objects and bytes of each group, before and after.
 
-    After: at the most; exact repeats go, and rows are packed anew.
+    After: at the most; exact repeats go, and rows are packed anew.  Repeats are those of feeds.
     """
-    planned = compactor.plan()
+    planned = compactor.divided(compactor.plan())
     rows = [
         (
             f"{url}/{group.place.root}",
@@ -73,16 +73,17 @@ def _dry_run(compactor: Compactor, console: Console) -> int:
             group.objects,
             2,
             size(group.total_bytes),
+            repeats,
         )
-        for url, group in planned
+        for url, group, repeats in planned
     ]
     if rows:
-        head = ("place", "datatype", "day", "bundles", "objects before", "after", "size")
+        head = ("place", "datatype", "day", "bundles", "objects before", "after", "size", "repeats")
         console.table(head, rows)
     for problem in compactor.report.problems:
         console.result(problem)
-    before = sum(group.objects for _, group in planned)
-    total = size(sum(group.total_bytes for _, group in planned))
+    before = sum(group.objects for _, group, _ in planned)
+    total = size(sum(group.total_bytes for _, group, _ in planned))
     console.result(
         f"{len(planned)} merges: {before} objects would become {2 * len(planned)},"
         f" {total} at the most; nothing was touched"
@@ -99,11 +100,13 @@ def _summary(report: Report, console: Console, spent_s: float) -> None:
     for problem in report.problems:
         console.result(problem)
     done = report.done
+    collapsed = sum(one.collapsed for one in done)
+    more = f", {collapsed} repeats of feeds left out" if collapsed else ""
     objects = [sum(getattr(one, f"objects_{when}") for one in done) for when in ("before", "after")]
     sizes = [sum(getattr(one, f"bytes_{when}") for one in done) for when in ("before", "after")]
     left = ", ".join(f"{n} {why}" for why, n in sorted(left_by_reason(report.left).items()))
     console.result(
         f"{len(done)} merges: {objects[0]} objects became {objects[1]}, {size(sizes[0])} became"
-        f" {size(sizes[1])}, {sum(one.repeats for one in done)} repeated rows left out;"
+        f" {size(sizes[1])}, {sum(one.repeats for one in done)} repeated rows left out{more};"
         f" left alone: {left or 'none'}; {spent_s:.1f} s"
     )

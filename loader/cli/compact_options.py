@@ -51,6 +51,7 @@ HELP: Help = (
     ("settled", "DAYS", "1", "how long a day must be over"),
     ("small", "SIZE", "8MiB", "data objects of this size or larger are left alone"),
     ("target", "SIZE", "256MiB", "the most bytes of rows, uncompressed, in a merged bundle"),
+    ("collapse-repeats", "", "false", "leave out collected files whose body is the one before"),
     ("dry-run", "", "false", "print objects and bytes before and after, and change nothing"),
     ("project", "ID", "", "project of the table that records each merge; none if not given"),
     ("location", "NAME", "US", "where a new dataset is made"),
@@ -73,6 +74,7 @@ class CompactOptions:
     last: date
     small_bytes: int
     target_bytes: int
+    collapse_repeats: bool
     dry_run: bool
     project: str
     location: str
@@ -119,6 +121,7 @@ def _options(values: Values, today: date) -> CompactOptions:
         last=last,
         small_bytes=values.one("small", size) or 1,
         target_bytes=values.one("target", _target) or 1,
+        collapse_repeats=bool(values.one("collapse-repeats", switch)),
         dry_run=bool(values.one("dry-run", switch)),
         project=str(_optional(values, "project", PROJECT_RE, "a project id")),
         location=values.text("location"),

@@ -145,6 +145,7 @@ def of_compaction(report: Report, ended_s: float, spent_s: float) -> CollectorRe
     rows = Gauge("jostler_compact_rows", _HELP["merged_rows"], ("outcome",), registry=registry)
     rows.labels("kept").set(sum(one.rows for one in done))
     rows.labels("repeated").set(sum(one.repeats for one in done))
+    rows.labels("collapsed").set(sum(one.collapsed for one in done))
     moved = Gauge("jostler_compact_bytes", _HELP["moved"], ("objects",), registry=registry)
     moved.labels("removed").set(sum(one.bytes_before for one in done))
     moved.labels("stored").set(sum(one.bytes_after for one in done))

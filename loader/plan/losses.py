@@ -47,22 +47,22 @@ def has_merged(day: TableDay) -> bool:
 
 
 def left_out(day: TableDay) -> int:
-    """Return how many rows the table index1 may have lost by compaction.
+    """Return how many rows a table may have lost by compaction, at the most.
 
-    A file that was stored twice has two index rows, and one after its bundles are merged.  Tables
+    Repeats of feeds go from every table if that was asked for (`collapsed`).  A file that was
+    stored twice has two rows in index1, and one after its bundles are merged (`repeats`); tables
     of data have had only one of its rows before.
 
     Raises:
         BucketError: the bucket cannot be listed.
     """
-    if day.table.sources[0].datatype != INDEX:
-        return 0
     found = 0
     for source in day.table.sources:
-        prefix = f"{source.place.root}/{INDEX}/{Day(day.date).path}/"
+        words = ("repeats", "collapsed") if source.datatype == INDEX else ("collapsed",)
+        prefix = f"{source.place.root}/{source.datatype}/{Day(day.date).path}/"
         for entry in source.bucket.list(prefix, metadata=True):
-            repeats = entry.metadata.get("repeats", "")
-            found += int(repeats) if repeats.isdecimal() else 0
+            numbers = (entry.metadata.get(word, "") for word in words)
+            found += sum(int(number) for number in numbers if number.isdecimal())
     return found
 
 

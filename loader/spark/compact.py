@@ -10,6 +10,7 @@ import pickle
 from typing import TYPE_CHECKING
 
 from jostler.archive.compact import FAILED, Compacted, Left, compact
+from jostler.archive.compact_repeats import WholeDay, compact_day
 from loader.bucket import open_bucket
 from loader.errors import BucketError
 
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 def compact_group(
     url: str, group: Group, *, target_bytes: int, version: str, patience_s: float
 ) -> Compacted:
-    """Compact one group of a bucket; if it cannot be opened, each bundle has that as its error."""
+    """Compact one group of a bucket, or a day whose repeats are to be left out.
+
+    If the bucket cannot be opened, each bundle has that as its error.
+    """
     try:
         storage = open_bucket(url, patience_s).storage
     except BucketError as exc:
@@ -34,6 +38,8 @@ def compact_group(
             for member in group.members
         ]
         return Compacted(left=left)
+    if isinstance(group, WholeDay):
+        return compact_day(storage, group, target_bytes=target_bytes, version=version)
     return compact(storage, group, target_bytes=target_bytes, version=version)
 
 

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jostler.archive.compact_days import FIRST, LAST, days
+from jostler.archive.compact_repeats import WholeDay, compact_day
 from jostler.archive.repeats import collapse_repeats, identity
 from jostler.cli.main import main
+from jostler.format.names import Place
 from jostler.producer.naming import timed_name
+from jostler.storage import open_storage
 from tests.support.agent import run
 from tests.support.bucket import url_of
 
@@ -20,6 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
+
+
+PLACE = Place(data_dir="autoload/v1", organization="", experiment="e")
 
 
 def collapsed(rows: str) -> str:
@@ -90,9 +97,25 @@ def test_two_collectors_are_listed_and_retrieved_as_one(
     times = sorted((row["Start"][8:13], row["Node"]) for row in told)
     assert times == [("01T22", "n"), ("01T23", "n"), ("02T01", "n")]
 
-    days = ["-first-day", "2026-01-01", "-last-day", "2026-01-02"]
-    assert main(["retrieve", str(tmp_path / "to"), *days, *where]) == 0
+    both = ["-first-day", "2026-01-01", "-last-day", "2026-01-02"]
+    assert main(["retrieve", str(tmp_path / "to"), *both, *where]) == 0
     assert len(list((tmp_path / "to").rglob("*.json"))) == 3
+
+    storage = open_storage(bucket)
+    for day, members, _ in days(storage, PLACE, "bus", FIRST, LAST):
+        whole = WholeDay(
+            place=PLACE,
+            datatype="bus",
+            day=day,
+            schema="",
+            members=tuple(members),
+            small_bytes=1 << 20,
+        )
+        (done,) = compact_day(storage, whole, target_bytes=1 << 20, version="jostler@2").done
+        assert done.collapsed == (1 if day.date.day == 1 else 0)  # the other lies over midnight
+    assert main(["list", "bus", "-format", "jsonl", *where]) == 0
+    after = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert sorted((row["Start"][8:13], row["Node"]) for row in after) == times
 
     for flag in ("-newest-first", "-bundles", "-days"):
         assert main(["list", *where, flag]) == 2

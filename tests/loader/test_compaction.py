@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +19,7 @@ from jostler.archive.verify import verify
 from jostler.cli import audit
 from jostler.format.bigquery_names import Naming
 from jostler.format.names import BundleName
+from jostler.producer.naming import timed_name
 from loader import compacting, planner
 from loader.__main__ import main
 from loader.cli.compact_options import HELP, PREFIX, parse
@@ -183,6 +185,35 @@ def test_a_day_that_has_fewer_rows_than_it_was_loaded_with_is_refused(
     assert len(world.rows()) == 9
     assert world.load(*how, "--accept-deletions").code == 0
     assert len(world.rows()) == 7
+
+
+def test_repeats_of_a_feed_go_from_the_tables_too(world: World, spark: SparkSession) -> None:
+    """The loader accepts as many rows fewer as compaction says that it has left out."""
+    agents = Agents(world)
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    for node, seen in (("n", "AAB"), ("s", "ABA")):
+        agents.store(
+            {
+                timed_name(at.replace(minute=nth, second=ord(node) - 100), body, prefix="f_"): body
+                for nth, letter in enumerate(seen)
+                for body in files(ord(letter)).values()
+            },
+            node=node,
+        )
+    assert world.load(*PERIOD).code == 0
+    assert [len(rows) for rows in answers(world)] == [6, 6]
+
+    tried = compact(world, "--collapse-repeats", "--dry-run")
+    done = compact(world, "--collapse-repeats", "--project", world.project)
+    again = world.load(*PERIOD)
+
+    assert (tried.code, done.code, again.code) == (0, 0, 0), done.err + again.err + again.out
+    assert tried.out.splitlines()[-2].split()[-1] == "3"
+    assert "3 repeats of feeds left out" in done.out
+    assert [len(rows) for rows in answers(world)] == [3, 3]
+    (told,) = world.sql("SELECT * FROM jostler.compactions")
+    assert (told["Rows"], told["RowsRepeated"], told["RowsCollapsed"]) == (3, 0, 3)
+    assert compact(world, "--collapse-repeats").out.startswith("0 merges")
 
 
 def test_a_load_that_listed_before_a_compaction_looks_again(
