@@ -12,12 +12,15 @@ import pytest
 
 from jostler.cli.main import main
 from jostler.producer.requeue import alone
+from tests.loader import plain
 from tests.support.agent import environment, once
 from tests.support.bucket import reasons, rows, url_of
 from tests.support.spool import DATATYPE, DAY, EXPERIMENT, SCHEMA, Spool
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.loader.world import World
 
 NEW = {"name": "New", "type": "STRING", "description": "Came later."}
 ONE_LINE = b'{"Rate":1,"New":"a"}'
@@ -133,6 +136,40 @@ def test_another_content_of_the_name_is_told_and_left(
     )
     assert (extended.experiment / DATATYPE / DAY / "one.json").read_bytes() == b'{"Rate":9}'
     assert (extended.experiment / DATATYPE / DAY / "many.json").read_bytes() == MANY_LINES
+
+
+def test_rejected_files_are_found_in_bigquery_too(
+    world: World, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Loaded there, they are chosen by its tables; their contents come from the bucket."""
+    made = Spool(tmp_path / "spool", DATATYPE)
+    for name, content in (("one", ONE_LINE), ("many", MANY_LINES), ("bad", b'{"Rate":"fast"}')):
+        made.write(f"{name}.json", content)
+    assert once(made, world.url).returncode == 0
+    made.schema_file(DATATYPE).write_text(json.dumps([*SCHEMA, NEW]))
+    argv = [
+        *("requeue", "-bucket", world.url, "-experiment", EXPERIMENT, "-datatype", DATATYPE),
+        *("-local-data-dir", str(made.root), "-first-day", "2026-01-01"),
+        *("-catalogue", "bigquery", "-project", world.project),
+    ]
+
+    assert main([*argv, "-dry-run"]) != 0
+    assert "index1" in capfd.readouterr().err  # nothing is loaded yet
+    assert plain.load(world).code == 0
+    assert main(argv) == 0
+
+    out, told = capfd.readouterr()
+    assert sorted(out.split()) == [f"{DAY}/{n}.json" for n in ("many", "one")]
+    assert "3 rejected files of foo1" in told
+    top = made.experiment / DATATYPE / DAY
+    assert (top / "one.json").read_bytes() == ONE_LINE
+    assert (top / "many.json").read_bytes() == MANY_LINES
+    (top / "one.json").unlink()
+    for name in world.names(f"autoload/v1/{EXPERIMENT}/index1/"):
+        world.remove(name)
+    assert main(argv) == 0
+    assert "3 rejected files of foo1" in capfd.readouterr().err  # it is BigQuery that was asked
+    assert (top / "one.json").read_bytes() == ONE_LINE
 
 
 def test_a_second_process_waits_for_the_first(extended: Spool) -> None:
