@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 OK, SOME_FAILED, WRONG_USE = 0, 1, 2
-COMMANDS = {"audit": "loader.cli.audit", "compact": "loader.cli.compact"}
+COMMANDS = {
+    "audit": "loader.cli.audit",
+    "compact": "loader.cli.compact",
+    "status": "loader.cli.status",
+}
 """The module of each command; its `main` takes the words behind the command's name."""
 
 

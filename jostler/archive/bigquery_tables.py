@@ -19,6 +19,7 @@ from google.auth.exceptions import GoogleAuthError
 from google.cloud import bigquery
 from google.cloud.bigquery.retry import DEFAULT_JOB_RETRY, DEFAULT_RETRY
 
+from jostler.archive.load_status import LoadStatus, load_status
 from jostler.errors import QueryError
 from jostler.format.bigquery_names import Naming, TableName, table_name
 from jostler.format.names import REJECTED
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 TIMEOUT_S = 60.0
-LOADS, REJECTS = "loads", "rejects"
+LOADS, REJECTS, REQUEST_STATUS = "loads", "rejects", "request_status"
 
 _ROWS_SQL = """\
 SELECT CAST(`date` AS STRING) AS day, archiver.Filename AS filename, archiver.ArchiveURL AS object
@@ -181,17 +182,40 @@ class TableReader:
         sql = _LEDGER_ROWS_SQL.format(table=ledger, start=start, end=end)
         return self._rows(sql, {"tables": list(tables)})
 
+    def load_status(self, experiment: str, today: date) -> LoadStatus:
+        """Return how the loads of an experiment stand; nothing without a ledger.
+
+        Raises:
+            QueryError: a query fails.
+        """
+        ledger, requests = self._meta(LOADS), self._meta(REQUEST_STATUS)
+        columns = self._columns(ledger)
+        if not columns:
+            return LoadStatus()
+        return load_status(
+            lambda sql: self._rows(sql, {}),
+            loads=str(ledger),
+            columns=columns,
+            requests=str(requests) if self._is_there(requests) else "",
+            experiment=experiment,
+            today=today,
+        )
+
     def _meta(self, table: str) -> TableName:
         dataset = self._meta_dataset
         return TableName(project=self._project, dataset=dataset, table=table, wanted=dataset)
 
     def _is_there(self, name: TableName) -> bool:
+        return bool(self._columns(name))
+
+    def _columns(self, name: TableName) -> frozenset[str]:
+        """Return the columns of a table; none if it does not exist."""
         with translated(f"table {name}"):
             try:
-                self._client.get_table(str(name), retry=self._retry, timeout=TIMEOUT_S)
+                found = self._client.get_table(str(name), retry=self._retry, timeout=TIMEOUT_S)
             except NotFound:
-                return False
-        return True
+                return frozenset()
+        return frozenset(field.name for field in found.schema)
 
     def _rows(self, sql: str, parameters: dict[str, list[str]]) -> list[Json]:
         arrays = [

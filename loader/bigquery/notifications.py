@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from loader.bigquery.ledger import Ledger
     from loader.bigquery.warehouse import Json, Warehouse
 
+Flaws = dict[tuple[Any, ...], Flaw]
 TIMES = 3
 """A day that fails is told once, when it has failed so often since it last ended otherwise."""
 SUBSCRIBED, DELIVERED, WAITING, EXPIRED = "subscribed", "delivered", "waiting", "expired"
@@ -131,8 +132,8 @@ class Notifications:
         )
         return self._warehouse.rows(sql)
 
-    def flaws(self, rows: Iterable[Json]) -> dict[tuple[Any, ...], Flaw]:
-        """Return the first bad row of days, by run, table and day.
+    def flaws(self, rows: Iterable[Json]) -> Flaws:
+        """Return the first bad rows of days, by `day_key` of their ledger rows.
 
         Raises:
             WarehouseError: BigQuery cannot be asked.
@@ -143,7 +144,7 @@ class Notifications:
         sql = _FLAWS_SQL.format(rejects=self._ledger.name(REJECT_ROWS))
         runs, tables = ({row[key] for row in wanted} for key in ("RunID", "table"))
         return {
-            (row["RunID"], row["table"], row["date"]): Flaw(
+            day_key(row): Flaw(
                 url=row["ArchiveURL"] or "",
                 line=row["Line"] or 0,
                 filename=row["Filename"] or "",
@@ -163,3 +164,8 @@ class Notifications:
         parts = [LedgerRow("", row.get("date") or "", row) for row in rows]
         if parts:
             self._appender.append(self._run, parts)
+
+
+def day_key(row: Json) -> tuple[Any, ...]:
+    """Return what a ledger row and its bad rows have in common."""
+    return row["RunID"], row["table"], row["date"]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import requests
 
-from loader.bigquery.notifications import DELIVERED, EXPIRED, SUBSCRIBED, WAITING, Known
+from loader.bigquery.notifications import DELIVERED, EXPIRED, SUBSCRIBED, WAITING, Known, day_key
 from loader.errors import LoaderError
 from loader.notify.events import Event, event_id, event_of
 from loader.notify.receivers import Receiver, Secrets, masked, receiver
@@ -207,9 +207,7 @@ class Outbox:
         flaws = self._notifications.flaws(row for some in fresh.values() for row in some)
         source = self._notifications.source
         events = {
-            event_id(row): event_of(
-                row, source, flaws.get((row["RunID"], row["table"], row["date"]))
-            )
+            event_id(row): event_of(row, source, flaws.get(day_key(row)))
             for some in fresh.values()
             for row in some
         }

@@ -28,6 +28,7 @@ from jostler.schema import to_json
 from jostler.storage import open_storage
 from loader.bigquery.ledger import LOADS_FIELDS
 from tests.support.archive import DAY, PLACE, Entry, MadeArchive, at, project
+from tests.support.serving import Serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -223,7 +224,16 @@ def test_the_ledger_tells_which_days_bigquery_has(
 
         assert ledger.loaded(DAY, TODAY) == {("foo1", DAY)}
         rows = ledger.rows("foo1", DAY)
+        with Serving() as serving:
+            assert serving.show_made(made) is not None
+            assert serving.get("/loads").status == 404  # no ledger
+            serving.show_made(made, ledger=ledger)
+            shown = serving.get("/loads").text
         reader.close()
+    assert f"{foo1} {TODAY}" in shown  # the failing day
+    assert f"{foo1} {DAY}" not in shown
+    assert "x.y.z" not in shown  # another experiment's
+    assert at(2).strftime("%H:%M:%S") in shown  # the last success
     assert [(row["status"], row["rows_read"]) for row in rows] == [("success", 7), ("failed", None)]
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from jostler.archive import sample
 from jostler.archive.bucket_catalogue import BucketCatalogue
+from jostler.archive.load_status import LoadStatus
 from jostler.archive.serve.summary import Summary
 from jostler.storage import open_storage
 from tests.browser.browser import Browser, missing
@@ -83,6 +84,9 @@ class Unasked:
 
     def rows(self, _datatype: str, _day: date) -> list[dict[str, object]]:
         return []
+
+    def status(self, _today: date) -> LoadStatus:
+        return LoadStatus()
 
 
 def _shrink(picture: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from jostler.archive.bucket_catalogue import BucketCatalogue
 from jostler.archive.catalogue import Query
+from jostler.archive.load_status import LoadStatus
 from jostler.archive.serve.tokens import BundleId, FileId
 from jostler.storage import open_storage
 from jostler.why.finding import Finding, State
@@ -48,6 +49,9 @@ class Told(NoContents):
 
 class Loads:
     """A ledger that has loaded one day."""
+
+    def status(self, today: date) -> LoadStatus:
+        return LoadStatus()
 
     def rows(self, datatype: str, day: date) -> list[dict[str, Any]]:
         if (datatype, day) != ("foo1", DAY):

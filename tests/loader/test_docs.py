@@ -18,6 +18,7 @@ from loader.cli.audit_options import HELP as AUDIT_HELP
 from loader.cli.compact_options import HELP as COMPACT_HELP
 from loader.cli.metrics import of_compaction
 from loader.cli.options import HELP
+from loader.cli.status_options import HELP as STATUS_HELP
 from loader.compacting import Report
 from loader.errors import FailureClass
 from loader.notify.events import TYPES
@@ -104,3 +105,12 @@ def test_notify_describes_types_classes_and_columns_of_notifications() -> None:
     assert columns == [(one.name, one.type, one.description) for one in NOTIFICATION_FIELDS]
     assert first[: len(TYPES)] == list(TYPES)
     assert first[len(TYPES) :][: len(FailureClass)] == list(FailureClass)
+
+
+def test_the_options_of_status_are_described_with_their_defaults() -> None:
+    """And no other."""
+    table = PAGE.split("| option of `jostler-load status` |", 1)[1].split("\n\n", 1)[0]
+    cells = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("| `--")]
+    described = {row[0].strip(" `-"): row[1].strip(" `") for row in cells}
+    told = {name: default for name, _, default, _ in STATUS_HELP}
+    assert described == {**told, "project": "required", "bucket": "none"}

@@ -226,19 +226,20 @@ class World:
     def ledger(self) -> list[dict[str, Any]]:
         return self.sql("SELECT * FROM jostler.loads ORDER BY Started, Attempt, Finished")
 
-    def age_ledger(self) -> None:
-        """Make the ledger of one row as old loaders wrote it: without the column Objects."""
+    def age_ledger(self, *lacks: str) -> None:
+        """Make the ledger of one row as old loaders wrote it: without some columns."""
+        lacks = lacks or ("Objects",)
         (written,) = self.ledger()
         table = self.client.get_table("jostler.loads")
         self.client.delete_table(table)
-        columns = [column for column in table.schema if column.name != "Objects"]
+        columns = [column for column in table.schema if column.name not in lacks]
         older = bigquery.Table(table.reference, columns)
         older.time_partitioning = table.time_partitioning
         self.client.create_table(older)
         values = {
             name: value
             for name, value in written.items()
-            if name != "Objects" and value is not None
+            if name not in lacks and value is not None
         }
         line = json.loads(json.dumps(values, default=str))
         self.client.load_table_from_json([line], older).result()

@@ -46,6 +46,7 @@ def application(archive: Archive, workers: Workers | None = None) -> ASGIApp:
         route("/datatype/{datatype}", pages.datatype, quick),
         route("/node/{node}", pages.node),
         route("/day/{datatype}/{day}", pages.day),
+        route("/loads", pages.loads),
         route("/bundle/{token}", pages.bundle),
         route("/file/{token}", pages.file),
         route("/search", pages.search),

@@ -18,6 +18,7 @@ from jostler.archive.serve.pages import bundle as bundle_page
 from jostler.archive.serve.pages import datatype as datatype_page
 from jostler.archive.serve.pages import day as day_page
 from jostler.archive.serve.pages import file as file_page
+from jostler.archive.serve.pages import loads as loads_page
 from jostler.archive.serve.pages import node as node_page
 from jostler.archive.serve.pages import search as search_page
 from jostler.archive.serve.pages.overview import overview
@@ -112,6 +113,15 @@ class Pages:
                 problems=tally.problems,
             )
         )
+
+    def loads(self, _request: Request) -> Response:
+        """Show how the loads stand, by the loader's ledger."""
+        ledger = self._archive.ledger
+        if ledger is None:
+            why = "the loader's ledger is not asked: start jostler serve with -project"
+            raise ApiError("NoLedger", why, HTTPStatus.NOT_FOUND)
+        site = self._archive.site()
+        return html(loads_page.loads(site, ledger.status(site.now.date())))
 
     def bundle(self, request: Request) -> Response:
         """Show the files of a bundle."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from jostler.archive.bigquery_tables import TableReader
+    from jostler.archive.load_status import LoadStatus
     from jostler.format.bigquery_names import Naming
     from jostler.format.names import Place
 
@@ -70,6 +71,14 @@ class Ledger:
             QueryError: BigQuery cannot be asked.
         """
         return self._reader.ledger(self._tables(datatype), day, day)
+
+    def status(self, today: date) -> LoadStatus:
+        """Return how the loads of the experiment stand.
+
+        Raises:
+            QueryError: BigQuery cannot be asked.
+        """
+        return self._reader.load_status(self._places[0].experiment, today)
 
     def _tables(self, datatype: str) -> list[str]:
         names = (table_name(self._naming, self._project, place, datatype) for place in self._places)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from jostler.archive.catalogue import Catalogue, File
+    from jostler.archive.load_status import LoadStatus
     from jostler.archive.serve.summary import Summary
     from jostler.why.finding import Finding
 
@@ -40,6 +41,9 @@ class LedgerRows(Protocol):
 
     def rows(self, datatype: str, day: date) -> list[dict[str, Any]]:
         """Return the rows of a day, the newest first."""
+
+    def status(self, today: date) -> LoadStatus:
+        """Return how the loads stand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

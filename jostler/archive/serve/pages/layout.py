@@ -122,6 +122,7 @@ def _footer(site: Site) -> Html:
         "footer",
         tag("span", f"jostler {site.version}"),
         tag("span", f"as of {site.now:%Y-%m-%d %H:%M:%S} UTC"),
+        tag("a", "Loads", href="/loads") if site.has_ledger else NOTHING,
         tag("a", "API", href="/openapi.json"),
     )
 

@@ -1,0 +1,91 @@
+"""The options of `jostler-load status`.
+
+**Invariant:** all mistakes are found before anything is asked, and are reported together.
+
+Pure: argv and environment are arguments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jostler.format.names import check_experiment
+from loader.cli.options import BUCKET_RE, DATASET_RE, PROJECT_RE
+from loader.cli.values import Help, Values, choice, given_words, matching, parser_of, seconds
+from loader.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PREFIX = "JOSTLER_LOAD_"
+EPILOG = f"""\
+The ledger is asked; with --bucket, the bucket is listed as well, for the days that are due.  The
+environment variables of a load, such as {PREFIX}PROJECT and {PREFIX}BUCKET, hold here, too.
+Exit status: 0 nothing fails; 1 some day fails, was refused or given up, or the ledger cannot be
+asked; 2 wrong use."""
+HELP: Help = (
+    ("project", "ID", "", "project of the ledger"),
+    ("meta-dataset", "NAME", "jostler", "dataset of the ledger and the rejects"),
+    ("location", "NAME", "US", "of the datasets"),
+    ("bucket", "URL*", "", "list it, to count the days that are due; repeatable"),
+    ("naming", "NAME", "mlab", "with --bucket: names of v1 tables, as for a load"),
+    ("patience", "SECONDS", "30", "how long a request to bucket or BigQuery is tried again"),
+    ("verbose", "", "false", "each failing day with what to do, and each request; or -v"),
+    ("format", "text|json", "text", "text, or one JSON object"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusOptions:
+    """What is asked; each attribute is the option of its name (see `HELP`).
+
+    Attributes:
+        experiment: only this one; all if empty.
+    """
+
+    experiment: str
+    project: str
+    meta_dataset: str
+    location: str
+    bucket: tuple[str, ...]
+    naming: str
+    patience_s: float
+    verbose: bool
+    as_json: bool
+
+
+def parse(argv: Sequence[str], environ: Mapping[str, str]) -> StatusOptions:
+    """Read arguments and environment.
+
+    Raises:
+        UsageError: with every problem.
+        SystemExit: after --help.
+    """
+    about = "Show how the loads stand: of all experiments, or of EXPERIMENT."
+    made = parser_of(HELP, "jostler-load status", about, EPILOG)
+    made.add_argument("experiment", nargs="?", metavar="EXPERIMENT")
+    words = ["--verbose" if word == "-v" else word for word in argv]
+    given, problems = given_words(made, words)
+    # Variables of other options of a load are no mistake here.
+    values = Values(given, environ, HELP, PREFIX)
+    values.problems += problems
+    experiment = given["experiment"] or ""
+    try:
+        experiment = experiment and check_experiment(experiment)
+    except ValueError as exc:
+        values.problems.append(f"EXPERIMENT: {exc}")
+    options = StatusOptions(
+        experiment=experiment,
+        project=str(values.one("project", matching(PROJECT_RE, "a project id"))),
+        meta_dataset=str(values.one("meta-dataset", matching(DATASET_RE, "a dataset name"))),
+        location=values.text("location"),
+        bucket=values.many("bucket", matching(BUCKET_RE, "gs://NAME or file:///DIR")),
+        naming=str(values.one("naming", choice("mlab", "third-party"))),
+        patience_s=values.one("patience", seconds) or 0.0,
+        verbose=values.text("verbose") == "true",
+        as_json=values.one("format", choice("text", "json")) == "json",
+    )
+    if values.problems:
+        raise UsageError(values.problems)
+    return options
