@@ -1,8 +1,7 @@
-"""Threads that load verified days, a bounded number of days at a time.
+"""Threads that verify waves of days and load verified days, as `lanes` decides.
 
-**Invariant:** verifying continues only while fewer than `most` days are waiting or being loaded.
-Otherwise verifying, which can be faster than BigQuery, would fill staging and memory.  No table
-gets load jobs faster than BigQuery accepts them.
+**Invariant:** what `lanes` decides is carried out under one lock; the work itself is not.  No table
+gets load jobs faster than BigQuery accepts them.  After `stop` is set no day is begun.
 """
 
 from __future__ import annotations
@@ -11,61 +10,104 @@ import threading
 import time
 from collections import defaultdict, deque
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Self
 
     from loader.bigquery.record import Outcome
+    from loader.plan.due import TableDay
+    from loader.plan.lanes import Lanes
+    from loader.spark.wave import Verified
 
-    Work = Callable[[], Future[Outcome]]
+    Verify = Callable[[list[TableDay]], Iterable[Verified]]
+    Load = Callable[[Verified, datetime], Future[Outcome]]
+    Item = tuple[Verified, datetime]
 
+WAVES = 16
+"""How many experiments are verified side by side."""
 PACE = 45
 PACE_S = 10.0
 """A partitioned table accepts 50 partition changes in ten seconds ("Quotas and limits")."""
 
 
-class Loading:
-    """Loads days in threads; leaving the context waits until all of them are loaded.
+@dataclass(slots=True)
+class Waited:
+    """How long an experiment's days waited, from the beginning of the run's loading.
 
-    Args:
-        most: how many days are loaded at the same time.
-        stop: when set, no further day is begun.
+    Attributes:
+        days: how many of its days have begun.
+        first_s: seconds until its first day began.
+        last_s: seconds until its last day began.
     """
 
-    def __init__(self, most: int, stop: threading.Event) -> None:
-        self._most = most
+    days: int
+    first_s: float
+    last_s: float
+
+
+class Loading:
+    """Verifies and loads days in threads; leaving the context waits until all have ended.
+
+    Args:
+        lanes: decides which days begin.
+        verify: verifies a wave; called from several threads at once.
+        load: loads a verified day; called from several threads at once.
+        most: how many days are loaded at the same time.
+        stop: returns whether no further day is to begin.
+
+    Attributes:
+        waited: how long each experiment waited.
+    """
+
+    def __init__(
+        self,
+        lanes: Lanes[Item],
+        verify: Verify,
+        load: Load,
+        *,
+        most: int,
+        stop: Callable[[], bool],
+    ) -> None:
+        self._lanes = lanes
+        self._verify = verify
+        self._load = load
         self._stop = stop
-        self._pool = ThreadPoolExecutor(most, thread_name_prefix="day")
+        self._verifiers = ThreadPoolExecutor(WAVES, thread_name_prefix="wave")
+        self._loaders = ThreadPoolExecutor(most, thread_name_prefix="day")
         self._pace = Pace(stop)
         self._changed = threading.Condition()
-        self._unloaded = self._unrecorded = 0
+        self._unrecorded = 0
         self._outcomes: list[Future[Outcome]] = []
+        self._failed: BaseException | None = None
+        self._began_s = time.monotonic()
+        self.waited: dict[str, Waited] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.shutdown()
+        self._verifiers.shutdown()
+        self._loaders.shutdown()
 
-    def has_room(self) -> bool:
-        """Return whether more days may be verified."""
-        return self._unloaded < self._most
+    def run(self) -> None:
+        """Begin days until all are being loaded, or until the run is to end.
 
-    def wait_for_room(self) -> bool:
-        """Wait until more days may be verified; return False if the run is to end."""
-        with self._changed:
-            while not self.has_room() and not self._stop.is_set():
+        Raises:
+            Exception: verifying failed as a whole, for instance because Spark does not start.
+        """
+        while True:
+            with self._changed:
+                self._begin_waves()
+                if self._failed or self._stop() or self._lanes.all_loading:
+                    break
                 # With a timeout, because a signal handler may not take the lock to notify.
                 self._changed.wait(timeout=1.0)
-        return not self._stop.is_set()
-
-    def add(self, table: str, load: Work) -> None:
-        """Queue a day of a table for loading."""
-        with self._changed:
-            self._unloaded += 1
-        self._pool.submit(self._run, table, load)
+        if self._failed:
+            raise self._failed
 
     def count(self) -> int:
         """Count the days that are being loaded or recorded; safe in a signal handler."""
@@ -75,19 +117,51 @@ class Loading:
         """Wait for the outcomes of all days that were begun, and return them."""
         return [outcome.result() for outcome in self._outcomes]
 
-    def _run(self, table: str, load: Work) -> None:
+    def _begin_waves(self) -> None:
+        """Begin the waves that may begin now; the caller holds the lock."""
+        while not self._stop() and not self._failed and (wave := self._lanes.next_wave()):
+            experiment = wave[0].table.experiment
+            now_s = time.monotonic() - self._began_s
+            waited = self.waited.setdefault(experiment, Waited(0, now_s, now_s))
+            waited.days += len(wave)
+            waited.last_s = now_s
+            self._verifiers.submit(self._run_wave, experiment, wave)
+
+    def _run_wave(self, experiment: str, wave: list[TableDay]) -> None:
+        """Verify a wave, and begin to load each of its days as soon as it is verified."""
+        started = datetime.now(UTC)
         try:
-            if self._pace.wait(table):
-                self._begin(load)
+            for found in self._verify(wave):
+                with self._changed:
+                    self._lanes.verified(found.day, (found, started))
+                    self._begin_loads()
+        except BaseException as exc:  # noqa: BLE001 - raised again by `run`, in the main thread
+            self._failed = self._failed or exc
         finally:
             with self._changed:
-                self._unloaded -= 1
+                self._lanes.ended_wave(experiment)
+                self._begin_loads()  # others may hold more now that nothing waits here
                 self._changed.notify_all()
 
-    def _begin(self, load: Work) -> None:
+    def _begin_loads(self) -> None:
+        """Begin the loads that may begin now; the caller holds the lock."""
+        while not self._stop() and (found := self._lanes.next_load()):
+            self._loaders.submit(self._run_load, *found)
+        self._changed.notify_all()
+
+    def _run_load(self, experiment: str, item: Item) -> None:
+        try:
+            if self._pace.wait(str(item[0].day.table.name)):
+                self._begin(*item)
+        finally:
+            with self._changed:
+                self._lanes.loaded(experiment)
+                self._begin_loads()
+
+    def _begin(self, found: Verified, started: datetime) -> None:
         with self._changed:
             self._unrecorded += 1
-        outcome = load()
+        outcome = self._load(found, started)
         self._outcomes.append(outcome)
         outcome.add_done_callback(self._recorded)
 
@@ -100,11 +174,13 @@ class Pace:
     """Limits how fast the load jobs of each table begin, to stay within BigQuery's quota.
 
     Args:
-        stop: when set, no further job begins.
+        stop: returns whether no further job is to begin.
         clock: returns monotonic seconds.
     """
 
-    def __init__(self, stop: threading.Event, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, stop: Callable[[], bool], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._stop = stop
         self._clock = clock
         self._lock = threading.Lock()
@@ -112,7 +188,10 @@ class Pace:
 
     def wait(self, table: str) -> bool:
         """Wait until a job of the table may begin; return False if the run is to end."""
-        return not self._stop.wait(max(0.0, self.delay_s(table)))
+        until_s = self._clock() + self.delay_s(table)
+        while not self._stop() and (left_s := until_s - self._clock()) > 0:
+            time.sleep(min(0.2, left_s))
+        return not self._stop()
 
     def delay_s(self, table: str) -> float:
         """Reserve a table's next time slot; return in how many seconds it comes."""

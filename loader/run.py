@@ -17,7 +17,6 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -35,7 +34,8 @@ from loader.errors import BucketError, UsageError
 from loader.loading import Loading
 from loader.notify.outbox import Outbox
 from loader.notify.receivers import NO_SECRETS, secrets_from
-from loader.plan.due import UNKNOWN, Refusal, Status, TableDay, waves
+from loader.plan.due import UNKNOWN, Refusal, Status, TableDay, parts
+from loader.plan.lanes import Lanes
 from loader.planner import Planner
 from loader.spark.session import session
 from loader.spark.wave import StagingPaths, Wave
@@ -44,18 +44,15 @@ from loader.stopping import Stopping
 from loader.verifying import Verifier, say_distrusted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from jostler.schema import Fields
     from loader.bigquery.reconcile import Reconciliation
     from loader.cli.console import Console
     from loader.cli.options import Options
+    from loader.loading import Item, Verify, Waited
     from loader.notify.receivers import Secrets
     from loader.plan.discover import Table
     from loader.plan.due import DayKey
     from loader.spark.wave import Verified
-
-    Verify = Callable[[list[TableDay]], Iterable[Verified]]
 
 ROUNDS = 5
 WAVE_BYTES = 20_000_000_000
@@ -75,6 +72,7 @@ class Loader:
         outbox: tells receivers what became of days.
         stopping: whether a signal asked the run to end early.
         not_begun: the days left to the next run because this one ended early.
+        waited: how long the days of each experiment waited.
     """
 
     def __init__(self, options: Options, console: Console, verify: Verify | None = None) -> None:
@@ -83,6 +81,7 @@ class Loader:
         self._verify = verify
         self.stopping = Stopping(console)
         self.not_begun: list[TableDay] = []
+        self.waited: dict[str, Waited] = {}
         self._warehouse = Warehouse(options.project, options.location, options.patience_s)
         self.run_id = f"{datetime.now(UTC).strftime(STARTED)}-{secrets.token_hex(3)}"
         self._run = Run(
@@ -172,7 +171,7 @@ class Loader:
                 comparer.look_for_gone(table.name, planner.window(table))
         if days:
             with session(self._options.master, self._console.spark_line) as spark:
-                for part in waves(days, most=WAVE_DAYS, share=1.0, most_bytes=WAVE_BYTES):
+                for part in parts(days, most=WAVE_DAYS, most_bytes=WAVE_BYTES):
                     staging, native = self._run.staging, self._options.native
                     wave = Wave.of(part, self._fields(), staging, native=native)
                     comparer.compare(spark, wave)
@@ -217,21 +216,18 @@ class Loader:
         return outcomes + self._load(again, verifier)
 
     def _load(self, due: list[TableDay], verifier: Verifier) -> list[Outcome]:
-        """Verify and load days wave by wave; one wave is loaded while the next is verified."""
-        options = self._options
-        verify = self._verify or verifier.verify
+        """Verify and load days; experiments share the places for both (see `lanes`)."""
+        most = self._options.parallel_days
+        share = self._shares(due)
+        lanes: Lanes[Item] = Lanes(due, most=most, share=share.__getitem__, most_bytes=WAVE_BYTES)
         verifier.progress = Progress(days=len(due), size_bytes=sum(d.size_bytes for d in due))
-        with Loading(options.parallel_days, self.stopping.requested) as loading:
+        verify = self._verify or verifier.verify
+        stop = self.stopping.requested.is_set
+        with Loading(lanes, verify, self._finish, most=most, stop=stop) as loading:
             self.stopping.loading = loading.count
-            for days in waves(
-                due, most=options.parallel_days, share=options.share, most_bytes=WAVE_BYTES
-            ):
-                if not loading.wait_for_room():
-                    break
-                started = datetime.now(UTC)
-                for found in verify(days):
-                    work = partial(self._finish, found, started)
-                    loading.add(str(found.day.table.name), work)
+            loading.run()
+        for experiment, waited in loading.waited.items():
+            self.waited.setdefault(experiment, waited)
         # Outcomes end when their ledger rows are durable; without this they would wait for the next
         # batch.
         self._batches.flush()
@@ -239,6 +235,16 @@ class Loader:
         begun = {outcome.day.key for outcome in outcomes}
         self.not_begun += [day for day in due if day.key not in begun]
         return outcomes
+
+    def _shares(self, due: list[TableDay]) -> dict[str, float]:
+        """Return the share of each experiment: the least that an asset of its tables says."""
+        shares: dict[str, float] = {}
+        for day in due:
+            said = self.planner.assets.of(day.table).share
+            share = self._options.share if said is None else said
+            name = day.table.experiment
+            shares[name] = min(share, shares.get(name, share))
+        return shares
 
     def _finish(self, found: Verified, started: datetime) -> Future[Outcome]:
         """Load a day; show its outcome as soon as its ledger row is durable."""

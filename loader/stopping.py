@@ -72,6 +72,8 @@ class Stopping:
 
     def listen(self) -> None:
         """Install the signal handlers; call again after Spark has started and replaced one."""
+        if threading.current_thread() is not threading.main_thread():
+            return  # where Spark replaces none, and none could be installed
         for number in self._before:
             signal.signal(number, self._called)
 

@@ -7,7 +7,9 @@ started only if there is more work than the driver's own threads do in the time 
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,8 +42,9 @@ if TYPE_CHECKING:
 THREADS = 8
 INDEX_THREADS = 2
 """Threads that examine indexes in the driver; each has four more that read ahead."""
+POOL = "spark.scheduler.pool"
 DRIVER_BYTES = 16 * 1024 * 1024
-"""Up to this size of objects, the driver's threads read indexes and bundles of a wave themselves:
+"""Up to this size of objects at a time, the driver's threads read indexes and bundles themselves:
 Spark alone would take longer to start."""
 ROWS_AT_ONCE = 32_000_000
 """How many rows' keys the driver holds, 8 bytes each, unless one day has more."""
@@ -68,7 +71,7 @@ class Believed:
 
 
 class Verifier:
-    """Verifies days, wave by wave.
+    """Verifies waves of days; several threads may each verify a wave of another experiment.
 
     Args:
         options: how to verify.
@@ -102,11 +105,14 @@ class Verifier:
         self._stack = stack
         self._running: SparkSession | None = None
         self._native_reported = False
+        self._lock = threading.Lock()
+        self._starting = threading.Lock()
+        self._driver_bytes = 0
         self.progress = Progress(days=0, size_bytes=0)
         self.refused: dict[DayKey, str] = {}
 
     def verify(self, days: list[TableDay]) -> Iterator[Verified]:
-        """Verify days together; yield those that are taken from their index first."""
+        """Verify days of one experiment; yield those that are taken from their index first."""
         left = {day.key: (day, "") for day in days}
         for believed in self._by_index(days, left):
             found = believed.verified
@@ -115,9 +121,7 @@ class Verifier:
                 say_distrusted(self._console, found.day, found.distrusted)
                 continue
             del left[found.day.key]
-            self.progress.done_days += 1
-            self.progress.done_bytes += found.day.size_bytes
-            self.progress.done_rows += found.rows
+            self.progress.add(1, found.day.size_bytes, found.rows)
             # These days are loaded while the bundles of the others are read.
             yield found
         if left and not self._stopping.requested.is_set():
@@ -167,10 +171,10 @@ class Verifier:
     def _examine(self, part: list[Believed]) -> None:
         """Read the indexes of some days, and complete their results."""
         owners, tasks, tables = _tasks(part, self._fields(), self._options.native)
-        if self._is_small(sum(task.read_bytes for task in tasks)):
-            examined = self._by_threads(tasks, tables)
-        else:
-            examined = self._by_spark(tasks, tables)
+        with self._in_driver_if_small(sum(task.read_bytes for task in tasks)) as small:
+            examined = self._by_threads(tasks, tables) if small else None
+        if examined is None:
+            examined = self._by_spark(tasks, tables, part[0].verified.day.table.experiment)
         keys: dict[int, list[bytes]] = {number: [] for number in range(len(part))}
         for one in examined:
             number = owners[one.ordinal]
@@ -187,11 +191,13 @@ class Verifier:
             found = pool.map(lambda part: list(examined(part, tables, patience_s)), parts)
             return [one for part in found for one in part]
 
-    def _by_spark(self, tasks: list[IndexTask], tables: tuple[Fields, ...]) -> list[Examined]:
+    def _by_spark(
+        self, tasks: list[IndexTask], tables: tuple[Fields, ...], experiment: str
+    ) -> list[Examined]:
         from loader.spark import engine  # noqa: PLC0415 - pyspark, which a small run needs not
 
         try:
-            return engine.examine(self._spark(), tasks, tables, self._options.patience_s)
+            return engine.examine(self._spark(experiment), tasks, tables, self._options.patience_s)
         except Exception as exc:  # noqa: BLE001 - Py4J's, Spark's and Python's have no common base
             why = f"SparkError: {failure.cause(exc)}"
             return [Examined(task.data.ordinal, b"", why) for task in tasks]
@@ -201,13 +207,23 @@ class Verifier:
     def _in_full(self, days: list[TableDay]) -> list[Verified]:
         """Read all bundles of days, in the driver if they are small."""
         found = None
-        if self._is_small(sum(day.size_bytes for day in days)):
-            found = self._in_driver(days)
+        with self._in_driver_if_small(sum(day.size_bytes for day in days)) as small:
+            if small:
+                found = self._in_driver(days)
         return self._in_spark(days) if found is None else found
 
-    def _is_small(self, size_bytes: int) -> bool:
-        """Say whether the driver reads so many bytes itself."""
-        return self._options.engine is Engine.AUTO and size_bytes <= DRIVER_BYTES
+    @contextmanager
+    def _in_driver_if_small(self, size_bytes: int) -> Iterator[bool]:
+        """Yield whether the driver reads so many bytes itself, beside those that it reads now."""
+        with self._lock:
+            small = self._driver_bytes + size_bytes <= DRIVER_BYTES
+            small = small and self._options.engine is Engine.AUTO
+            self._driver_bytes += size_bytes if small else 0
+        try:
+            yield small
+        finally:
+            with self._lock:
+                self._driver_bytes -= size_bytes if small else 0
 
     def _in_driver(self, days: list[TableDay]) -> list[Verified] | None:
         """Read all bundles of days without Spark; return None if Spark must read them."""
@@ -224,16 +240,17 @@ class Verifier:
             self._console.event("driver.failed", "warning", why=why, next="Spark reads the days")
             return None
         self._say_native()
-        self.progress.done_days += len(days)
-        self.progress.done_bytes += sum(day.size_bytes for day in days)
-        self.progress.done_rows += sum(found.rows for found in wave.days)
+        size_bytes = sum(day.size_bytes for day in days)
+        self.progress.add(len(days), size_bytes, sum(found.rows for found in wave.days))
         return wave.days
 
     def _in_spark(self, days: list[TableDay]) -> list[Verified]:
         """Read all bundles of days; if that fails, verify each day alone to find which fail."""
         from loader.spark import engine  # noqa: PLC0415 - pyspark, which a small run needs not
 
-        spark = self._spark()
+        spark = self._spark(days[0].table.experiment)
+        if self._stopping.requested.is_set():  # it came while Spark was starting
+            return []
         wave = self._wave(days)
         total = sum(day.size_bytes for day in days)
         try:
@@ -257,15 +274,21 @@ class Verifier:
             return [Verified(day=days[0], error=f"SparkError: {failure.cause(exc)}")]
         return wave.days
 
-    def _spark(self) -> SparkSession:
-        """Return Spark's session; start it the first time."""
-        if self._running is None:
-            self._running = self._stack.enter_context(
-                session(self._options.master, self._console.spark_line)
-            )
-            self._stopping.cancel = self._running.sparkContext.cancelAllJobs
-            self._stopping.listen()
-            self._say_native()
+    def _spark(self, experiment: str) -> SparkSession:
+        """Return Spark's session for an experiment's jobs; start it the first time.
+
+        Jobs of one experiment queue in their pool, and pools take turns with each other's tasks.
+        """
+        with self._starting:
+            if self._running is None:
+                self._running = self._stack.enter_context(
+                    session(self._options.master, self._console.spark_line)
+                )
+                self._stopping.cancel = self._running.sparkContext.cancelAllJobs
+                self._stopping.listen()
+                self._say_native()
+        # A property of the thread, and each wave has its own ("Job Scheduling", Spark's docs).
+        self._running.sparkContext.setLocalProperty(POOL, experiment)
         return self._running
 
     def _say_native(self) -> None:

@@ -17,10 +17,13 @@ from loader.plan.due import Status
 from loader.run import Loader
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from prometheus_client import CollectorRegistry
 
     from loader.bigquery.record import Outcome
     from loader.cli.options import Options
+    from loader.loading import Waited
 
 
 def command(options: Options, loader: Loader | None = None, console: Console | None = None) -> int:
@@ -56,7 +59,7 @@ def _load(loader: Loader, options: Options, console: Console) -> int:
         raise
     problems = loader.planner.problems
     spent_s = time.monotonic() - began
-    _summary(outcomes, problems, console, spent_s)
+    _summary(outcomes, problems, console, spent_s, loader.waited)
     good = {Status.SUCCESS, Status.SKIPPED}
     if loader.not_begun:
         console.result(
@@ -87,6 +90,7 @@ def _measure(
         ended_s=time.time(),
         spent_s=spent_s,
         told=loader.outbox.told,
+        waited_s={name: one.first_s for name, one in loader.waited.items()},
     )
     registry = metrics.of_load(facts, metrics.last_success_s(options.metrics))
     _leave(options.metrics, registry, console, job="jostler-load", period=options.period)
@@ -148,7 +152,11 @@ def _verify_only(loader: Loader, options: Options, console: Console) -> int:
 
 
 def _summary(
-    outcomes: list[Outcome], problems: list[tuple[str, str]], console: Console, spent_s: float
+    outcomes: list[Outcome],
+    problems: list[tuple[str, str]],
+    console: Console,
+    spent_s: float,
+    waited: Mapping[str, Waited],
 ) -> None:
     head = ("table", "day", "status", "read", "loaded", "rejected", "repeated", "why")
     rows = [
@@ -173,5 +181,10 @@ def _summary(
     if any(read.values()):
         bundles = ", ".join(f"{number} {name}" for name, number in read.items())
         console.result(f"bundles: {bundles}")
+    for name, one in sorted(waited.items()):
+        console.result(
+            f"waited: {name} {one.first_s:.1f} s for the first, {one.last_s:.1f} s for the last"
+            f" of {one.days} days to begin"
+        )
     summary = ", ".join(f"{number} {status}" for status, number in count.items() if number)
     console.result(f"{summary or 'nothing to do'}, {len(problems)} problems, {spent_s:.1f} s")

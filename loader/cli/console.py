@@ -11,6 +11,7 @@ import json
 import sys
 import threading
 import time
+import uuid
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pyspark import Accumulator
+    from pyspark import Accumulator, StatusTracker
     from pyspark.sql import SparkSession
 
 TICK_S = 0.5
@@ -38,6 +39,8 @@ class Progress:
         done_days: the number of days in earlier waves.
         done_bytes: the size of the objects of earlier waves.
         done_rows: the number of rows of earlier waves.
+        now: for each wave at work, bytes and rows that are done.
+        lock: held while any of these is changed.
     """
 
     days: int
@@ -46,13 +49,25 @@ class Progress:
     done_days: int = 0
     done_bytes: int = 0
     done_rows: int = 0
+    now: dict[str, tuple[float, int]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def line(self, wave_bytes: float, wave_rows: int, now_s: float) -> str:
-        """Return the progress line, given what is done of the current wave."""
-        part = min(1.0, (self.done_bytes + wave_bytes) / max(1, self.size_bytes))
+    def add(self, days: int, size_bytes: int, rows: int) -> None:
+        """Count days that are verified."""
+        with self.lock:
+            self.done_days += days
+            self.done_bytes += size_bytes
+            self.done_rows += rows
+
+    def line(self, now_s: float) -> str:
+        """Return the progress line; it counts what is done of the waves at work, too."""
+        with self.lock:
+            waves = list(self.now.values())
+        size_bytes = self.done_bytes + sum(done for done, _ in waves)
+        rows = self.done_rows + sum(count for _, count in waves)
+        part = min(1.0, size_bytes / max(1, self.size_bytes))
         what = f"{self.done_days} of {self.days} days"
-        spent_s = max(0.001, now_s - self.began_s)
-        return bar(what, part, spent_s, self.size_bytes, self.done_rows + wave_rows)
+        return bar(what, part, max(0.001, now_s - self.began_s), self.size_bytes, rows)
 
 
 class Console:
@@ -129,16 +144,16 @@ class Console:
         """
         with self._following(spark, progress, wave[1], counted) if self._live else nullcontext():
             yield
-        progress.done_days += wave[0]
-        progress.done_bytes += wave[1]
-        progress.done_rows += counted.value
+        progress.add(*wave, counted.value)
 
     @contextmanager
     def _following(
         self, spark: SparkSession, progress: Progress, size_bytes: int, counted: Accumulator[int]
     ) -> Iterator[None]:
         stop = threading.Event()
-        arguments = (spark, progress, size_bytes, counted, stop)
+        group = f"wave-{uuid.uuid4().hex}"
+        spark.sparkContext.setJobGroup(group, "verify")
+        arguments = (spark, progress, (group, size_bytes), counted, stop)
         thread = threading.Thread(target=self._follow, args=arguments, name="progress")
         thread.start()
         try:
@@ -146,26 +161,37 @@ class Console:
         finally:
             stop.set()
             thread.join()
+            with progress.lock:
+                progress.now.pop(group, None)
             self._write("\r\x1b[K")
 
     def _follow(
         self,
         spark: SparkSession,
         progress: Progress,
-        size_bytes: int,
+        wave: tuple[str, int],
         counted: Accumulator[int],
         stop: threading.Event,
     ) -> None:
         """Show the progress of the first stage, which verifies; later stages are short."""
+        group, size_bytes = wave
         tracker = spark.sparkContext.statusTracker()
         first: int | None = None
         while not stop.wait(TICK_S):
             if first is None:
-                first = min(tracker.getActiveStageIds(), default=None)
+                first = min(_stages(tracker, group), default=None)
             stage = None if first is None else tracker.getStageInfo(first)
             if stage:
                 done = size_bytes * stage.numCompletedTasks / stage.numTasks
-                self._write("\r\x1b[K" + progress.line(done, counted.value, time.monotonic()))
+                with progress.lock:
+                    progress.now[group] = done, counted.value
+                self._write("\r\x1b[K" + progress.line(time.monotonic()))
+
+
+def _stages(tracker: StatusTracker, group: str) -> list[int]:
+    """Return the stages of the Spark jobs of a group."""
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    return [stage for job in jobs if job for stage in job.stageIds]
 
 
 def sentence(event: str, facts: Mapping[str, object]) -> str:

@@ -26,7 +26,7 @@ from loader.notify.outbox import Told
 from loader.plan.due import ENDS, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from loader.bigquery.record import Outcome
     from loader.compacting import Report
@@ -46,6 +46,7 @@ _HELP = {
     "told": "Events of --notify and of assets, by state: delivered, waiting, or expired.",
     "ended": "When the last run ended, in seconds since 1970.",
     "spent": "How long the last run took, in seconds.",
+    "waited": "How long the experiment's first day waited in the last run to begin, in seconds.",
     "success": "When the last run ended in which no day failed, in seconds since 1970.",
     "newest": "The newest day of the last run with this status, in seconds since 1970.",
     "took": "How long the datatype's days took in the last run, in seconds.",
@@ -71,6 +72,7 @@ class Facts:
         ended_s: when the run ended, Unix time.
         spent_s: how long the run took.
         told: what came of its notifications.
+        waited_s: how long the first day of each experiment waited until it began.
     """
 
     outcomes: Sequence[Outcome]
@@ -80,6 +82,7 @@ class Facts:
     ended_s: float
     spent_s: float
     told: Told = field(default_factory=Told)
+    waited_s: Mapping[str, float] = field(default_factory=dict)
 
 
 def of_load(facts: Facts, last_success_s: float | None) -> CollectorRegistry:
@@ -109,6 +112,9 @@ def of_load(facts: Facts, last_success_s: float | None) -> CollectorRegistry:
     told = Gauge("jostler_load_notifications", _HELP["told"], ("state",), registry=registry)
     for state, number in asdict(facts.told).items():
         told.labels(state).set(number)
+    waited = Gauge("jostler_load_wait_seconds", _HELP["waited"], ("experiment",), registry=registry)
+    for experiment, seconds in facts.waited_s.items():
+        waited.labels(experiment).set(seconds)
     _go_names(facts, by_table, registry)
     _one(registry, "jostler_load_run_timestamp_seconds", _HELP["ended"], facts.ended_s)
     _one(registry, "jostler_load_run_seconds", _HELP["spent"], facts.spent_s)

@@ -10,7 +10,7 @@ Pure: listings and ledger are arguments.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from jostler.schema import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from datetime import date
+    from datetime import date, datetime
 
     from jostler.schema import Field, Fields
     from loader.plan.discover import Bundle, Table
@@ -73,6 +73,19 @@ UNKNOWN = Known()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Who asked for a day to be loaded anew: a request's id, and when it was made."""
+
+    id: str
+    at: datetime
+
+    @property
+    def label(self) -> str:
+        """The time as a label of a load job: microseconds since 1970."""
+        return str(round(self.at.timestamp() * 1_000_000))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
     """The objects from which a day was last loaded.
 
@@ -100,6 +113,7 @@ class TableDay:
         reason: why the day is due.
         owed: how many good rows it must have at least, because objects are gone that it was loaded
             from and merged bundles have taken their place; else 0.
+        requested: the newest request that asks for the day; None if nobody does.
     """
 
     table: Table
@@ -109,6 +123,7 @@ class TableDay:
     attempt: int = 0
     reason: str = ""
     owed: int = 0
+    requested: Asked | None = None
 
     @property
     def key(self) -> DayKey:
@@ -228,49 +243,20 @@ def within(days: Iterable[TableDay], left: Mapping[str, int], window: Window) ->
     return chosen
 
 
-def waves(
-    days: Iterable[TableDay], *, most: int, share: float, most_bytes: int
-) -> Iterator[list[TableDay]]:
-    """Divide the due days into waves that are verified and loaded together.
-
-    Experiments take turns, one day each, so that one with few days does not wait for one with many.
+def parts(days: Iterable[TableDay], *, most: int, most_bytes: int) -> Iterator[list[TableDay]]:
+    """Divide days into parts that are compared together, the oldest first.
 
     Args:
-        days: the due days, in any order.
-        most: the maximum number of days in a wave.
-        share: the largest fraction of a wave for one experiment, unless no other one waits.
-        most_bytes: the maximum size of a wave's objects, unless one day alone is larger.
+        days: the days, in any order.
+        most: the maximum number of days in a part.
+        most_bytes: the maximum size of a part's objects, unless one day alone is larger.
     """
-    waiting: dict[str, list[TableDay]] = defaultdict(list)
-    for day in sorted(days, key=lambda day: (day.date, str(day.table.name)), reverse=True):
-        waiting[day.table.experiment].append(day)  # pop() takes the oldest, at the end
-    each = max(1, int(most * share))
-    order = sorted(waiting)
-    while order:
-        wave: list[TableDay] = []
-        taken: Counter[str] = Counter()
-        turns = deque(order)
-        while turns:
-            experiment = turns.popleft()
-            rest = waiting[experiment]
-            if not rest or not _fits(wave, rest[-1], most, most_bytes):
-                continue
-            wave.append(rest.pop())
-            taken[experiment] += 1
-            if taken[experiment] < each:
-                turns.append(experiment)
-        left = [experiment for experiment in order if waiting[experiment]]
-        if len(left) == 1:  # no other experiment waits
-            rest = waiting[left[0]]
-            while rest and _fits(wave, rest[-1], most, most_bytes):
-                wave.append(rest.pop())
-        yield wave
-        # The experiment with the fewest days in this wave is first in the next one.
-        order = sorted((e for e in left if waiting[e]), key=lambda experiment: taken[experiment])
-
-
-def _fits(wave: list[TableDay], day: TableDay, most: int, most_bytes: int) -> bool:
-    if not wave:
-        return True
-    size = sum(taken.size_bytes for taken in wave) + day.size_bytes
-    return len(wave) < most and size <= most_bytes
+    part: list[TableDay] = []
+    for day in sorted(days, key=lambda day: (day.date, str(day.table.name))):
+        size = sum(taken.size_bytes for taken in part) + day.size_bytes
+        if part and (len(part) == most or size > most_bytes):
+            yield part
+            part = []
+        part.append(day)
+    if part:
+        yield part

@@ -26,6 +26,8 @@ SETTINGS: dict[str, str] = {
     "spark.python.worker.reuse": "true",
     # DATE and TIMESTAMP mean UTC, wherever the driver runs.
     "spark.sql.session.timeZone": "UTC",
+    # Each experiment's jobs have a pool, so a long day of one leaves cores to the others.
+    "spark.scheduler.mode": "FAIR",
     # The web UI is not used, and takes a port and half a second.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

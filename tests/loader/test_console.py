@@ -43,7 +43,8 @@ def test_progress_is_of_the_whole_run_and_not_of_a_wave() -> None:
     progress = Progress(days=40, size_bytes=8_000_000, began_s=10.0)
     progress.done_days, progress.done_bytes, progress.done_rows = 16, 3_000_000, 4000
 
-    told = progress.line(1_000_000, 1000, now_s=14.0)
+    progress.now = {"one wave": (600_000, 400), "another": (400_000, 600)}
+    told = progress.line(now_s=14.0)
 
     assert told == (
         "16 of 40 days [##########..........] 50% 1,250 rows/s, 1.0 MB/s packed, 4 s left"

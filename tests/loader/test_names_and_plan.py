@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,8 +23,8 @@ from loader.plan.due import (
     TableDay,
     decide,
     fingerprint,
+    parts,
     schema_digest,
-    waves,
 )
 from loader.plan.window import EVERYTHING
 from tests.support.spool import SCHEMA
@@ -250,68 +250,15 @@ def test_decisions(tmp_path: Path) -> None:
     assert isinstance(accepted, TableDay)
 
 
-def test_waves_share_the_places_and_lose_no_day(tmp_path: Path) -> None:
-    first, second = a_table(tmp_path, "first"), a_table(tmp_path, "second")
-    days = [
-        TableDay(table=table, date=date(2026, 1, n), bundles=(bundle(),), fingerprint="f")
-        for table, count in ((first, 9), (second, 3))
-        for n in range(1, count + 1)
-    ]
-
-    cut = list(waves(days, most=4, share=0.5, most_bytes=1000))
-
-    assert sorted(day.key for wave in cut for day in wave) == sorted(day.key for day in days)
-    assert [[day.table.experiment for day in wave] for wave in cut[:2]] == [
-        ["first", "second", "first", "second"],
-        ["first", "second", "first", "first"],
-    ]
-    assert all(len(wave) <= 4 for wave in cut)
-    assert [day.date.day for wave in cut for day in wave if day.table is first] == [*range(1, 10)]
-
-
-def test_an_experiment_with_little_does_not_wait_for_those_with_much(tmp_path: Path) -> None:
-    """Two with 800 days each, and 30 with one: these are all in the first waves."""
-    much = [a_table(tmp_path, name) for name in ("a", "b")]
-    little = [a_table(tmp_path, f"c{number}") for number in range(30)]
-    days = [
-        TableDay(
-            table=table, date=date(2020, 1, 1) + timedelta(n), bundles=(bundle(),), fingerprint="f"
-        )
-        for table in [*much, *little]
-        for n in range(800 if table in much else 1)
-    ]
-
-    cut = list(waves(days, most=16, share=0.5, most_bytes=100_000))
-
-    assert sum(map(len, cut)) == 1630
-    first = {day.table.experiment for wave in cut[:3] for day in wave}
-    assert first == {table.experiment for table in [*much, *little]}
-    assert len(cut) == 102
-
-
-def test_a_day_that_is_too_large_for_what_is_left_of_a_wave_comes_first_in_the_next(
-    tmp_path: Path,
-) -> None:
-    small, large = a_table(tmp_path, "a"), a_table(tmp_path, "b")
-    days = [
-        TableDay(table=table, date=date(2026, 1, n), bundles=(bundle(),) * size, fingerprint="f")
-        for table, size, count in ((small, 1, 9), (large, 9, 1))
-        for n in range(1, count + 1)
-    ]
-
-    cut = list(waves(days, most=4, share=0.5, most_bytes=90))
-
-    assert [[day.table.experiment for day in wave] for wave in cut[:2]] == [["a", "a"], ["b"]]
-
-
-def test_a_wave_is_bounded_in_bytes_and_never_empty(tmp_path: Path) -> None:
+def test_parts_are_bounded_in_days_and_bytes_and_never_empty(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     days = [
         TableDay(table=table, date=date(2026, 1, n), bundles=(bundle(),) * n, fingerprint="f")
         for n in range(1, 5)
     ]
-    sizes = [[day.size_bytes for day in w] for w in waves(days, most=9, share=1, most_bytes=30)]
+    sizes = [[day.size_bytes for day in part] for part in parts(days, most=9, most_bytes=30)]
     assert sizes == [[10, 20], [30], [40]]
+    assert [len(part) for part in parts(days, most=3, most_bytes=1000)] == [3, 1]
 
 
 def test_each_metric_says_what_it_counts() -> None:

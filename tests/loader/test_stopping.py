@@ -6,20 +6,15 @@ import os
 import re
 import signal
 import threading
-from concurrent.futures import Future
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from loader.loading import PACE, PACE_S, Loading, Pace
+from loader.loading import PACE, PACE_S, Pace
 from loader.stopping import GRACE_S
 from tests.loader.plain import load
 from tests.loader.world import World, row, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FIRST = date(2026, 1, 1)
 COUNT = 6
@@ -35,63 +30,9 @@ def days(world: World) -> list[date]:
     return found
 
 
-@pytest.fixture
-def loading() -> Iterator[tuple[Loading, list[Future[Any]], threading.Event]]:
-    """Two days at a time; a day is loaded when its future has a result."""
-    go_on, stop = threading.Event(), threading.Event()
-    told: list[Future[Any]] = []
-
-    def work() -> Future[Any]:
-        go_on.wait()
-        told.append(Future())
-        return told[-1]
-
-    with Loading(2, stop) as made:
-        for _ in range(4):
-            made.add("t", work)
-        yield made, told, go_on
-        go_on.set()
-
-
-def test_verifying_waits_until_days_have_been_loaded(
-    loading: tuple[Loading, list[Future[Any]], threading.Event],
-) -> None:
-    """What waits to be loaded is bounded, however slow BigQuery is."""
-    days, told, go_on = loading
-    assert not days.has_room()
-
-    go_on.set()
-
-    assert days.wait_for_room()
-    assert len(told) >= 3
-    assert days.count() >= 3  # loaded, and the ledger has not got them
-
-
-def test_after_a_request_to_end_days_that_wait_are_not_loaded() -> None:
-    stop, begun, go_on = threading.Event(), threading.Event(), threading.Event()
-    told: Future[Any] = Future()
-
-    def work() -> Future[Any]:
-        begun.set()
-        go_on.wait()
-        return told
-
-    with Loading(1, stop) as days:
-        for _ in range(3):
-            days.add("t", work)
-        begun.wait()
-        stop.set()
-        assert not days.wait_for_room()
-        go_on.set()
-    told.set_result("a day")
-
-    assert days.outcomes() == ["a day"]
-    assert days.count() == 0
-
-
 def test_load_jobs_of_a_table_begin_no_faster_than_bigquery_takes_them() -> None:
     now = [0.0]
-    pace = Pace(threading.Event(), lambda: now[0])
+    pace = Pace(lambda: False, lambda: now[0])
 
     assert [pace.delay_s("t") for _ in range(PACE)] == [0.0] * PACE
     assert pace.delay_s("other") == 0.0
