@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from loader.bigquery import tables
+from loader.bigquery.governance import Governance
 from loader.bucket import open_bucket
 from loader.errors import BucketError, LoaderError, SchemaError, WarehouseError, failure_class
 from loader.plan.assets import RunAssets, assets_of
@@ -24,6 +25,7 @@ from loader.plan.due import (
     TableDay,
     decide,
     fingerprint,
+    has_expired,
     schema_digest,
     within,
 )
@@ -100,7 +102,7 @@ class Planner:
             for name in (table.name, table.view):
                 if name.is_mapped:
                     self._console.event("name.mapped", wanted=name.wanted, dataset=name.dataset)
-        self.assets = assets_of(found.tables)
+        self.assets = assets_of(found.tables, self._options)
         for what, why in self.assets.problems:
             self.problem(what, why)
         return found.tables
@@ -142,7 +144,21 @@ class Planner:
         """Create or change the tables and their views."""
         ready = self._each(found, self._prepare)
         self._views(ready)
+        self._govern(ready)
         return ready
+
+    def _govern(self, ready: list[Table]) -> None:
+        """Apply the assets to tables and datasets."""
+        options = self._options
+        if options.applies_assets or options.partition_expiration:
+            governance = Governance(
+                self._warehouse,
+                self.assets,
+                options,
+                console=self._console,
+                problem=self.problem,
+            )
+            self.ready.update(governance.apply(ready, self.ready))
 
     def _prepare(self, table: Table) -> Ready:
         ready = tables.prepare(self._warehouse, table)
@@ -209,13 +225,15 @@ class Planner:
         with ThreadPoolExecutor(THREADS, thread_name_prefix="list") as pool:
             days = [day for found in pool.map(self.listed, ready) for day in found]
         for day in days:
+            if day.has_expired:
+                continue
             known = self.known.get(day.key, UNKNOWN)
             decision = decide(
                 day,
                 known,
                 force=force,
                 accept=self._options.accept_deletions,
-                max_bad=self._options.max_bad_fraction,
+                max_bad=day.max_bad(self._options.max_bad_fraction),
             )
             if isinstance(decision, Refusal):
                 refusals.append(decision)
@@ -288,6 +306,9 @@ class Planner:
     def listed(self, table: Table) -> list[TableDay]:
         """List a table's days in its window; on failure report it and return no days."""
         schema = schema_digest(table.fields)
+        asset = self.assets.of(table)
+        today = datetime.now(UTC).date()
+        known = self.ready.get(str(table.name))
         problems: list[tuple[str, str]] = []
         try:
             listed = bundles(table, self._windows[str(table.name)], problems)
@@ -303,6 +324,8 @@ class Planner:
                 date=date,
                 bundles=tuple(found),
                 fingerprint=fingerprint(found, schema),
+                own_max_bad=asset.max_bad_fraction,
+                has_expired=known is not None and has_expired(date, known.kept_days, today),
             )
             for date, found in listed.items()
         ]

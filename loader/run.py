@@ -160,7 +160,7 @@ class Loader:
 
         planner = self.planner
         looked = planner.look(planner.discover())
-        days = [day for table in looked for day in planner.listed(table)]
+        days = [replace(day, own_max_bad=None) for t in looked for day in planner.listed(t)]
         for name in sorted({key for key, _ in (day.key for day in days)} - planner.ready.keys()):
             planner.problem(name, "there are bundles, and no such table")
         days = [day for day in days if planner.has(day.table)]

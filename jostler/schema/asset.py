@@ -160,6 +160,24 @@ class Assets:
     def __bool__(self) -> bool:
         return bool(self._own)
 
+    @property
+    def experiments(self) -> frozenset[tuple[str, str]]:
+        """Organization (empty in v1) and name of each experiment that something is said of."""
+        return frozenset(key[:2] for key in self._own)
+
+    def has(self, organization: str, experiment: str) -> bool:
+        """Return whether an experiment, or one of its datatypes, has an asset."""
+        return (organization, experiment) in self.experiments
+
+    def consumers(self, organization: str, experiment: str) -> frozenset[str]:
+        """Return who may read any of an experiment's data."""
+        return frozenset(
+            member
+            for key, asset in self._own.items()
+            if key[:2] == (organization, experiment)
+            for member in asset.consumers or ()
+        )
+
     def own(self, experiment: str, datatype: str = "", organization: str = "") -> Asset:
         """Return what the asset of exactly this experiment or datatype says."""
         return self._own.get((organization, experiment, datatype), NOTHING)

@@ -104,8 +104,9 @@ class PartitionLoader:
             return _ended(_changed(day, day.attempt))
         if found.good < day.owed:
             return self._failed(report, "ObjectsGone", too_few(found.good, day.owed))
-        if found.bad_fraction > self._run.max_bad:
-            why = f"{found.rejected} of {found.rows} rows are bad, more than {self._run.max_bad:g}"
+        max_bad = day.max_bad(self._run.max_bad)
+        if found.bad_fraction > max_bad:
+            why = f"{found.rejected} of {found.rows} rows are bad, more than {max_bad:g}"
             # An id of this run only: another run may refuse the same day at the same time.
             name = refused_id(job_id(day, ready, day.attempt + 1), self._run.id)
             row = report.row(Status.REJECTED, day.attempt, job=name, why=("TooManyBad", why))

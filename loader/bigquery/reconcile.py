@@ -117,7 +117,8 @@ class Reconciler:
             for found in wave.days:
                 by_table[str(found.day.table.name)].append(found)
             for _, days in sorted(by_table.items()):
-                self._compare_table([found for found in days if not found.error])
+                there = [found for found in days if not found.day.has_expired]
+                self._compare_table([found for found in there if not found.error])
         finally:
             for found in wave.days:
                 self._remove(found.staged)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from jostler.format.bigquery_names import TableName
 from jostler.schema import Relation, compare, fields_from_api, merged
+from loader.bigquery.governed import kept_days
 from loader.bigquery.warehouse import api_schema
 from loader.errors import SchemaError
 
@@ -35,6 +36,8 @@ _SELECT_RE = re.compile(r"^SELECT \* FROM `([^`.]+)\.([^`.]+)\.([^`.]+)`$", re.M
 _NOT_LABEL_RE = re.compile(r"[^a-z0-9_-]")
 _OWNER_RE = re.compile(r" of experiment (\S+)\.$")
 _RECORD_OF = "Loaded by jostler from bundles in Cloud Storage"
+DATASET = f"{_RECORD_OF}."
+VIEWS = "Views of tables loaded by jostler."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +49,20 @@ class Ready:
         made_ms: when it was created, in ms since 1970; differs from that of an earlier table of the
             same name.
         from_beginning: whether the first load of all existing days is still to be done.
+        found: the table as the service describes it.
         changes: what was changed, for the log.
     """
 
     fields: Fields
     made_ms: int
     from_beginning: bool
+    found: bigquery.Table
     changes: tuple[str, ...] = ()
+
+    @property
+    def kept_days(self) -> float:
+        """For how many days after its day a partition is kept; infinite: for ever."""
+        return kept_days(self.found)
 
 
 def look(warehouse: Warehouse, table: Table) -> Ready | None:
@@ -80,7 +90,7 @@ def prepare(warehouse: Warehouse, table: Table) -> Ready:
     made = found is None
     if found is None:
         _check_no_rivals(table)
-        warehouse.make_dataset(table.name.project, table.name.dataset, f"{_RECORD_OF}.")
+        warehouse.make_dataset(table.name.project, table.name.dataset, DATASET)
         found = warehouse.create_table(table.name, _properties(table))
     for _ in range(RACES_MAX):
         fields, changes = _difference(table, found)
@@ -122,7 +132,7 @@ def prepare_view(
     wanted = {"view": {"query": sql, "useLegacySql": False}}
     found = warehouse.get_table(view)
     if found is None:
-        warehouse.make_dataset(view.project, view.dataset, "Views of tables loaded by jostler.")
+        warehouse.make_dataset(view.project, view.dataset, VIEWS)
         description = f"All rows of {', '.join(str(name) for name, _ in tables)}."
         warehouse.create_table(view, {**wanted, "description": description})
         return True
@@ -161,10 +171,17 @@ def _properties(table: Table) -> Json:
         "schema": api_schema(table.fields),
         "timePartitioning": PARTITIONING,
         "requirePartitionFilter": True,
-        "description": f"{_RECORD_OF}; one row for each file of datatype"
-        f" {table.sources[0].datatype} of experiment {table.experiment}.",
+        "description": description(table),
         "labels": {UNFINISHED: "unfinished", OWNER: owner(table)},
     }
+
+
+def description(table: Table) -> str:
+    """Return the description of a table of which no asset says another."""
+    return (
+        f"{_RECORD_OF}; one row for each file of datatype"
+        f" {table.sources[0].datatype} of experiment {table.experiment}."
+    )
 
 
 def owner(table: Table) -> str:
@@ -253,5 +270,6 @@ def _ready(found: bigquery.Table, fields: Fields, changes: tuple[str, ...]) -> R
         fields=fields,
         made_ms=round(found.created.timestamp() * 1000),
         from_beginning=found.labels.get(UNFINISHED) == "unfinished",
+        found=found,
         changes=changes,
     )

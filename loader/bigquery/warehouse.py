@@ -114,6 +114,25 @@ class Warehouse:
             except api.NotFound:
                 self._client.create_dataset(resource, exists_ok=True, **self._how)
 
+    def get_dataset(self, project: str, dataset: str) -> bigquery.Dataset | None:
+        """Return a dataset as the service describes it; None if it does not exist."""
+        with _translated(f"dataset {project}.{dataset}"):
+            try:
+                return self._client.get_dataset(f"{project}.{dataset}", **self._how)
+            except api.NotFound:
+                return None
+
+    def change_dataset(self, dataset: bigquery.Dataset, properties: Json) -> bool:
+        """Change some properties; return False if another client changed the dataset meanwhile."""
+        changed = bigquery.Dataset.from_api_repr({**dataset.to_api_repr(), **properties})
+        attributes = [_ATTRIBUTES[key] for key in properties]
+        with _translated(f"dataset {dataset.project}.{dataset.dataset_id}"):
+            try:
+                self._client.update_dataset(changed, attributes, **self._how)
+            except api.PreconditionFailed:  # as in `change_table`
+                return False
+        return True
+
     def get_table(self, name: TableName) -> bigquery.Table | None:
         """Return a table or view as the service describes it; None if it does not exist."""
         with _translated(f"table {name}"):
@@ -262,6 +281,8 @@ _ATTRIBUTES = {
     "labels": "labels",
     "view": "view_query",
     "requirePartitionFilter": "require_partition_filter",
+    "timePartitioning": "time_partitioning",
+    "access": "access_entries",
 }
 
 

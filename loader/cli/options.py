@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from jostler.archive import retention
 from jostler.format.bigquery_names import Naming
 from jostler.format.names import Day, check_archived_datatype, check_experiment
 from jostler.schema import Use
@@ -66,6 +67,14 @@ class Verify(StrEnum):
     FULL = "full"
 
 
+class AssetUse(StrEnum):
+    """What is done with the assets of the buckets."""
+
+    APPLY = "apply"
+    READ = "read"
+    IGNORE = "ignore"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What a run is to do; each attribute is the option of its name (see `HELP`)."""
@@ -95,6 +104,8 @@ class Options:
     period: str
     verify: Verify
     sample: float
+    assets: AssetUse
+    partition_expiration: Mapping[str, int]
     force: bool
     accept_deletions: bool
     allow_empty: bool
@@ -105,6 +116,16 @@ class Options:
     def trusts_indexes(self) -> bool:
         """Whether days may be loaded by their index, where it can be trusted."""
         return self.verify is Verify.INDEX
+
+    @property
+    def reads_assets(self) -> bool:
+        """Whether assets say how days are loaded."""
+        return self.assets is not AssetUse.IGNORE
+
+    @property
+    def applies_assets(self) -> bool:
+        """Whether assets say how tables and datasets are described, read and kept."""
+        return self.assets is AssetUse.APPLY
 
 
 HELP: Help = (
@@ -134,6 +155,8 @@ HELP: Help = (
     ("notify-secrets", "FILE", "", "secrets that sign what is told: URL-BEGINNING SECRET lines"),
     ("verify", "|".join(Verify), "index", "index: do not read bundles whose index can be trusted"),
     ("sample", "0..1", "0.01", "part of a trusted day's bundles to read in full; at least one"),
+    ("assets", "|".join(AssetUse), "apply", "read: share and bad fraction only; change nothing"),
+    ("partition-expiration", "DATATYPE=DAYS*", "", "how long BigQuery keeps partitions; or =never"),
     ("force", "", "false", "load days that are loaded already"),
     ("accept-deletions", "", "false", "load days that lack objects they were loaded from"),
     ("allow-empty", "", "false", "no bucket, no schema, or none of a given name, is no error"),
@@ -217,6 +240,8 @@ class _Values(Values):
             period=self._period(),
             verify=self.one("verify", one_of(Verify)) or Verify.FULL,
             sample=self.one("sample", fraction) or 0.0,
+            assets=self.one("assets", one_of(AssetUse)) or AssetUse.IGNORE,
+            partition_expiration=self._expirations(),
             force=bool(self.one("force", switch)),
             accept_deletions=bool(self.one("accept-deletions", switch)),
             allow_empty=bool(self.one("allow-empty", switch)),
@@ -233,6 +258,21 @@ class _Values(Values):
         for other in ("dry-run", "force"):
             if self.text(other) == self.text("verify-only") == "true":
                 self.problems.append(f"--{other} and --verify-only: only one of them")
+
+    def _expirations(self) -> dict[str, int]:
+        """Return the days of --partition-expiration by datatype; 0 for never."""
+        texts = self.many("partition-expiration", str)
+        never = [text.removesuffix("=never") for text in texts if text.endswith("=never")]
+        try:
+            days = retention.parse(text for text in texts if not text.endswith("=never"))
+            for datatype in [*never, *days]:
+                check_archived_datatype(datatype)
+        except ValueError as exc:
+            self.problems.append(f"--partition-expiration: {exc}")
+            return {}
+        for datatype in sorted(days.keys() & set(never)):
+            self.problems.append(f"--partition-expiration: {datatype} is named twice")
+        return {**days, **dict.fromkeys(never, 0)}
 
     def _period(self) -> str:
         """Return the period as metrics name it; `GIVEN` if --start or --end selects the days."""

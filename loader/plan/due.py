@@ -114,6 +114,8 @@ class TableDay:
         owed: how many good rows it must have at least, because objects are gone that it was loaded
             from and merged bundles have taken their place; else 0.
         requested: the newest request that asks for the day; None if nobody does.
+        own_max_bad: the largest fraction of bad rows, if its asset says one.
+        has_expired: whether BigQuery keeps no partition of it any more.
     """
 
     table: Table
@@ -124,6 +126,12 @@ class TableDay:
     reason: str = ""
     owed: int = 0
     requested: Asked | None = None
+    own_max_bad: float | None = None
+    has_expired: bool = False
+
+    def max_bad(self, of_run: float) -> float:
+        """Return the largest fraction of bad rows with which it is loaded: its own or the run's."""
+        return of_run if self.own_max_bad is None else self.own_max_bad
 
     @property
     def key(self) -> DayKey:
@@ -157,6 +165,17 @@ def fingerprint(bundles: Iterable[Bundle], schema: str) -> str:
     for url, generation in sorted((bundle.url, bundle.generation) for bundle in bundles):
         digest.update(f"{url}#{generation}\n".encode())
     return digest.hexdigest()
+
+
+def has_expired(date: date, kept_days: float, today: date) -> bool:
+    """Return whether BigQuery has deleted a day's partition, so that loading it is of no use.
+
+    Args:
+        date: the day; its partition ends with it, and expires so many days later.
+        kept_days: how many.
+        today: the current day, UTC.
+    """
+    return (today - date).days >= kept_days + 1
 
 
 def object_digest(bundle: Bundle) -> str:

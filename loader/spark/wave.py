@@ -95,8 +95,8 @@ class Verified:
         return self.rejected / max(1, self.rows)
 
     def is_loadable(self, max_bad: float) -> bool:
-        """Return whether the day can be loaded, with at most this fraction of bad rows."""
-        return not self.error and self.bad_fraction <= max_bad
+        """Return whether it can be loaded, by its own largest fraction of bad rows, or this one."""
+        return not self.error and self.bad_fraction <= self.day.max_bad(max_bad)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

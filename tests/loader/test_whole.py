@@ -11,7 +11,7 @@ import sys
 import tarfile
 import zipfile
 from contextlib import ExitStack
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ import jostler
 import loader
 from jostler.format.names import Kind, Place
 from tests.loader.test_load import FOO, names
-from tests.loader.world import DAY, World, row, wait_until
+from tests.loader.world import DAY, PLACE, World, row, wait_until
 from tests.support.agent import once
 from tests.support.gcs import free_port
 from tests.support.spool import Spool, document
@@ -140,6 +140,23 @@ def test_rows_that_differ_by_value_are_named(world: World) -> None:
     ]  # fmt: skip
     assert world.names() == [name for name in listed if name != other]
     world.sql("DELETE FROM jostler.loads WHERE TRUE")  # it is right to say that it does not agree
+
+
+@in_process
+def test_a_day_that_has_expired_is_not_missed(world: World) -> None:
+    """Its bundles are compared with their index; that BigQuery has no rows of it is as wished."""
+    today = datetime.now(UTC).date()
+    world.put(PLACE.asset(), b'{"revision": 1, "retention_days": 3}')
+    world.put_schema()
+    for days in (1, 9):
+        day = today - timedelta(days=days)
+        world.put_bundle([row(days, day=day)], day=day)
+    assert world.load().code == 0
+
+    ran = world.load("--verify-only")
+
+    assert ran.code == 0
+    assert "1 rows with BigQuery: 0 differences" in ran.out
 
 
 @in_process
