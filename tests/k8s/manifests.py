@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 K8S = ROOT / "k8s"
 OVERLAYS = ("sandbox", "staging", "production")
-BASES = ("base/agent", "base/loader", "monitoring")
+BASES = ("base/agent", "base/collector", "base/loader", "monitoring")
 
 Doc = dict[str, Any]
 
@@ -65,7 +65,7 @@ def pods(docs: list[Doc]) -> Iterator[tuple[str, Doc]]:
     """Yield name and pod spec of everything that makes pods."""
     for doc in docs:
         name = f"{doc['kind']}/{doc['metadata']['name']}"
-        if doc["kind"] in {"DaemonSet", "Deployment"}:
+        if doc["kind"] in {"DaemonSet", "Deployment", "StatefulSet"}:
             yield name, doc["spec"]["template"]["spec"]
         elif doc["kind"] == "CronJob":
             yield name, doc["spec"]["jobTemplate"]["spec"]["template"]["spec"]
