@@ -30,7 +30,8 @@ from isal import isal_zlib
 from jostler.archive.bucket_catalogue import BucketCatalogue
 from jostler.archive.cache import IndexCache
 from jostler.archive.catalogue import Query, Tally
-from jostler.archive.reading import RowReader, digest
+from jostler.archive.hashes import digest
+from jostler.archive.reading import RowReader
 from jostler.archive.retrieve import Layout, Retrieval, Retrieved
 from jostler.format.blocks import BlockWriter
 from jostler.format.compression import FAST

@@ -17,11 +17,12 @@ import msgspec
 
 from jostler.archive.cache import IndexCache
 from jostler.archive.files import Tally
+from jostler.archive.hashes import digest
 from jostler.archive.indexes import IndexReader
 from jostler.archive.listing import folders
 from jostler.archive.pairs import other_half
 from jostler.archive.query import Query
-from jostler.archive.reading import RowReader, digest
+from jostler.archive.reading import RowReader
 from jostler.errors import JostlerError
 from jostler.format.names import REJECTED, BundleName, Day
 from jostler.format.row import DISK_LACK, one_line

@@ -7,7 +7,6 @@ bundle; rows of the same and of neighbouring blocks share one.
 
 from __future__ import annotations
 
-import hashlib
 from base64 import b64decode
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,12 +15,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import orjson
 from isal import isal_zlib
 
+from jostler.archive import hashes
+from jostler.archive.hashes import digest
 from jostler.errors import DamageError, JostlerError, MissingError, TransientError
 from jostler.format.names import REJECTED
 from jostler.format.row import BOM
@@ -67,6 +68,18 @@ class Unread:
     error: JostlerError
 
 
+class _Stored(NamedTuple):
+    """A row of a bundle.
+
+    Attributes:
+        raw: as stored.
+        hash: the Hash of it; of a row of rejected1, that of the file's bytes in it.
+    """
+
+    raw: bytes
+    hash: str
+
+
 class RowReader:
     """Reads files.
 
@@ -83,6 +96,7 @@ class RowReader:
     ) -> None:
         self._bucket = bucket
         self._moved = moved
+        self._digests = hashes.many()
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="rows")
 
     def close(self) -> None:
@@ -141,43 +155,43 @@ class RowReader:
             return Unread(file, exc)
         return _checked(moved, _own(moved, raws.get(moved.filename, []))) if moved else None
 
-    def _raws(self, files: Sequence[File]) -> dict[str, list[bytes]]:
-        """Return the wanted `raw` by Filename; in a merged bundle several rows may have one."""
+    def _raws(self, files: Sequence[File]) -> dict[str, list[_Stored]]:
+        """Return the wanted rows by Filename; in a merged bundle several rows may have one."""
         origin = files[0].origin
+        found: dict[str, list[_Stored]] = {}
         storage = self._bucket(origin.bucket)
         wanted = {file.filename for file in files}
         blocks = _blocks(files)
         if not blocks:
             data = _retried(lambda: storage.read(origin.data).data)
-            return _by_filename(_rows(_inflated(data, 31, origin.url), wanted))
+            self._add(found, _inflated(data, 31, origin.url), wanted, origin.datatype)
+            return found
         start, end = blocks[0][0], max(offset + length for offset, length in blocks)
         data = _retried(lambda: storage.read_range(origin.data, start, end - start))
         view = memoryview(data)
-        found: list[tuple[str, bytes]] = []
         for offset, length in blocks:
             packed = view[offset - start : offset - start + length]
             where = f"{origin.url}, block {offset}+{length}"
-            found += _rows(_inflated(packed, -15, where), wanted)
-        return _by_filename(found)
+            self._add(found, _inflated(packed, -15, where), wanted, origin.datatype)
+        return found
+
+    def _add(
+        self, found: dict[str, list[_Stored]], plain: bytes, wanted: set[str], datatype: str
+    ) -> None:
+        """Add the wanted rows of a block, hashed while the processor still has them at hand."""
+        rows = list(_rows(plain, wanted))
+        contents = [_content(raw) if datatype == REJECTED else raw for _, raw in rows]
+        for (filename, raw), its_hash in zip(rows, self._digests(contents), strict=True):
+            found.setdefault(filename, []).append(_Stored(raw, its_hash))
 
 
-def _by_filename(rows: Iterable[tuple[str, bytes]]) -> dict[str, list[bytes]]:
-    found: dict[str, list[bytes]] = {}
-    for filename, raw in rows:
-        found.setdefault(filename, []).append(raw)
-    return found
-
-
-def _own(file: File, raws: list[bytes]) -> bytes | None:
+def _own(file: File, rows: list[_Stored]) -> _Stored | None:
     """Return the file's own row of those with its Filename; None if there is none."""
-    if len(raws) > 1:
-        for raw in raws:
-            content = _content(raw) if file.datatype == REJECTED else raw
-            if file.hash and digest(content) == file.hash:
-                return raw
-            if not file.hash and _is_of(raw, file):
-                return raw
-    return raws[0] if raws else None
+    if len(rows) > 1:
+        for row in rows:
+            if row.hash == file.hash if file.hash else _is_of(row.raw, file):
+                return row
+    return rows[0] if rows else None
 
 
 def _is_of(raw: bytes, file: File) -> bool:
@@ -269,22 +283,22 @@ def _other_row(line: bytes) -> tuple[str, bytes]:
     return archiver["filename"], columns["raw"]
 
 
-def _checked(file: File, raw: bytes | None) -> Row | Unread:
+def _checked(file: File, row: _Stored | None) -> Row | Unread:
+    """Hold a row against the Hash in its index; None stands for one that is not there."""
+    if row and row.hash == file.hash:
+        return Row(file, row.raw, verified=True)
     where = f"{file.origin.url}, line {file.line} ({file.filename})"
-    if raw is None:
+    if row is None:
         return Unread(file, DamageError(f"{where}: the row is not where its index says"))
+    raw = row.raw
     if not file.hash:
         return Row(file, raw, verified=False)
-    content = _content(raw) if file.datatype == REJECTED else raw
-    found = digest(content)
-    if found == file.hash:
-        return Row(file, raw, verified=True)
     if not file.hash_of_raw and file.datatype != REJECTED and len(raw) < file.size:
         # The hash is that of the file with its line breaks, which are not stored.
         if any(digest(one) == file.hash for one in _originals(raw, file.size)):
             return Row(file, raw, verified=True)
         return Row(file, raw, verified=False)
-    text = f"{where}: the row has hash {found}, its index says {file.hash}"
+    text = f"{where}: the row has hash {row.hash}, its index says {file.hash}"
     return Unread(file, DamageError(text, hint="`jostler verify` checks the whole bundle"))
 
 
@@ -302,8 +316,3 @@ def _content(raw: bytes) -> bytes:
         return b64decode(orjson.loads(raw)["Content"])
     except (ValueError, KeyError, TypeError):
         return b""
-
-
-def digest(content: bytes) -> str:
-    """Return the Hash of bytes: BLAKE2b of 16 bytes, in hexadecimal."""
-    return hashlib.blake2b(content, digest_size=16).hexdigest()

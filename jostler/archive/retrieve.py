@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from isal import isal_zlib
 
-from jostler.archive.reading import READERS, RowReader, Unread, digest
+from jostler.archive.hashes import digest
+from jostler.archive.reading import READERS, RowReader, Unread
 from jostler.archive.saving import Directory, Saved, SaveError, TakenError, with_mark
 from jostler.errors import DamageError, JostlerError
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from jostler.archive.reading import digest
+from jostler.archive.hashes import digest
 from jostler.errors import JostlerError
 
 if TYPE_CHECKING:

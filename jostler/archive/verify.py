@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jostler.archive.audit.bundle import Stored, check, missing_data
-from jostler.archive.audit.explain import digest
+from jostler.archive.hashes import digest
 from jostler.archive.pairs import pairs
 from jostler.errors import MissingError
 

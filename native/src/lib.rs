@@ -21,10 +21,12 @@ mod jostler_native {
 
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
+    use pyo3::pybacked::PyBackedBytes;
     use pyo3::types::PyBytes;
 
     use crate::fields::{Field, Record};
     use crate::file::{self, Rules};
+    use crate::hash;
     use crate::row::{self, Form};
 
     /// A document of this size is judged without the interpreter's lock.
@@ -33,6 +35,12 @@ mod jostler_native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("VERSION", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Returns the Hash of each document in hexadecimal, without the interpreter's lock.
+    #[pyfunction]
+    fn digests(py: Python<'_>, documents: Vec<PyBackedBytes>) -> Vec<String> {
+        py.detach(|| hash::texts(documents.iter().map(|document| &**document)))
     }
 
     impl<'a, 'py> FromPyObject<'a, 'py> for Field {

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jostler.archive.reading import digest
+from jostler.archive.hashes import digest
 from jostler.archive.retrieve import alone
 from jostler.cli.main import main
 from jostler.format.row import one_line

@@ -22,8 +22,9 @@ from jostler.archive.catalogue import Query
 from jostler.archive.compact import DAMAGED, FAILED, FOREIGN, TORN, Compacted, _Compaction, compact
 from jostler.archive.compact_days import FIRST, LAST, datatypes_in, days, last_settled, places_in
 from jostler.archive.compact_plan import ROWS_MOST, Member, groups
+from jostler.archive.hashes import digest
 from jostler.archive.lookup import Search, findings
-from jostler.archive.reading import Row, RowReader, Unread, digest
+from jostler.archive.reading import Row, RowReader, Unread
 from jostler.archive.verify import verify
 from jostler.cli import cat
 from jostler.errors import TransientError

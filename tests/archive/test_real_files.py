@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jostler.archive.reading import digest
+from jostler.archive.hashes import digest
 from jostler.cli.main import main
 from jostler.format.row import BOM, one_line
 from tests.support.agent import run

@@ -9,13 +9,13 @@ Pure: takes bytes, returns problems.
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 from base64 import b64decode
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jostler.archive.audit.problem import NO_INDEX, Kind
+from jostler.archive.hashes import digest
 from jostler.archive.lines import Row, RowError, lines_of, members, row
 from jostler.format.go import is_bare, loadable_index
 from jostler.format.names import REJECTED, BundleName
@@ -324,8 +324,3 @@ def nodes_of(data: bytes) -> list[str]:
         ValueError: its table of nodes is damaged.
     """
     return [run.node for run in runs_of(data) for _ in range(run.rows)]
-
-
-def digest(content: bytes) -> str:
-    """Return the Hash of bytes: BLAKE2b of 16 bytes, in hexadecimal."""
-    return hashlib.blake2b(content, digest_size=16).hexdigest()

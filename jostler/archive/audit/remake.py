@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 import orjson
 
 from jostler.archive import index_rows
-from jostler.archive.audit.explain import digest, nodes_of
+from jostler.archive.audit.explain import nodes_of
 from jostler.archive.audit.stream import blocks_of
+from jostler.archive.hashes import digest
 from jostler.archive.keeping import Made
 from jostler.archive.lines import Row, RowError, lines_of, members, row
 from jostler.format.blocks import BLOCK_BYTES, BlockWriter, read_block
