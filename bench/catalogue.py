@@ -1,6 +1,7 @@
 """How fast an archive is listed and read back: cold, from the cache, and beside inflating alone.
 
 usage: python -m bench.catalogue [--bundles 200] [--files 1000] [--megabytes 200]
+  [--days-files 50000]
 
 The archive is made up, in a directory bucket below the temporary directory.  CPU time is of all
 threads of this process, ours (user) and the kernel's (system); on a machine that has other things
@@ -20,7 +21,7 @@ import tempfile
 import time
 import uuid
 from contextlib import closing
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -66,11 +67,11 @@ def took(work: Callable[[], object]) -> Took:
     return Took(time.perf_counter() - wall_s, user_s, system_s)
 
 
-def name_of(number: int, nodes: int, kind: Kind) -> BundleName:
+def name_of(number: int, nodes: int, kind: Kind, day: Day = DAY) -> BundleName:
     return BundleName(
         place=PLACE,
         datatype="ndt7",
-        day=DAY,
+        day=day,
         created=datetime(2026, 1, 2, 7, number // 60 % 60, number % 60, number, tzinfo=UTC),
         node=f"mlab1-abc{number % nodes:02d}",
         kind=kind,
@@ -110,10 +111,11 @@ def put_index(root: Path, data: BundleName, entries: Sequence[tuple[str, bytes, 
     put(root, index, isal_zlib.compress(b"".join(lines), 2, 31))
 
 
-def make_indexes(root: Path, bundles: int, files: int) -> None:
+def make_indexes(root: Path, bundles: int, files: int, days: int = 1) -> None:
     for number in range(bundles):
         names = [(name, name.encode(), 10 + i, 247) for i, name in enumerate(filenames(files))]
-        put_index(root, name_of(number, 100, Kind.DATA), names)
+        day = Day(DAY.date + timedelta(days=number * days // bundles))
+        put_index(root, name_of(number, 20, Kind.DATA, day), names)
 
 
 def make_data(root: Path, megabytes: int) -> None:
@@ -168,14 +170,20 @@ def bench_list(home: Path, bundles: int, files: int) -> None:
         )
 
 
-def bench_memory(home: Path) -> None:
-    """Peak memory of processes that list one and four times as many files."""
-    for bundles in (50, 200):
-        root = home / f"memory{bundles}"
-        make_indexes(root, bundles, 1000)
-        argv = [sys.executable, "-m", "bench.catalogue", "--peak", str(root)]
-        peak = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()
-        print(f"memory  {bundles * 1000:>9,} files  {peak} MiB at most")
+def bench_memory(home: Path, bundles: int) -> None:
+    """Peak memory of processes that list one, four and sixteen times as many files."""
+    for number, days in ((bundles, 1), (4 * bundles, 1), (16 * bundles, 1), (16 * bundles, 16)):
+        root = home / f"memory-{number}-{days}"
+        make_indexes(root, number, 1000, days)
+        found = {}
+        for label in ("cold", "cached"):
+            argv = [sys.executable, "-m", "bench.catalogue", "--peak", str(root)]
+            found[label] = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+        shutil.rmtree(root)
+        print(
+            f"memory  {number * 1000:>9,} files in {days:>2} days"
+            f"  cold {found['cold'].strip()}, cached {found['cached'].strip()}"
+        )
 
 
 def bench_retrieve(home: Path, megabytes: int) -> None:
@@ -229,18 +237,19 @@ def main() -> None:
     parser.add_argument("--bundles", type=int, default=200)
     parser.add_argument("--files", type=int, default=1000)
     parser.add_argument("--megabytes", type=int, default=200)
+    parser.add_argument("--days-files", type=int, default=50_000, help="fewest, for memory")
     parser.add_argument("--peak", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.peak:
-        with tempfile.TemporaryDirectory() as cache:
-            listed(given.peak, Path(cache))
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+        time_ = took(lambda: print(f"{listed(given.peak, given.peak / 'cache'):,} files", end=", "))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        print(f"{time_.cpu_s:.1f} s of CPU, {peak} MiB at most")
         return
     home = Path(tempfile.mkdtemp(prefix="jostler-bench-"))
     try:
         print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
         bench_list(home, given.bundles, given.files)
-        bench_memory(home)
+        bench_memory(home, max(1, given.days_files // 1000))
         bench_retrieve(home, given.megabytes)
     finally:
         shutil.rmtree(home)

@@ -7,7 +7,7 @@ follows from the index object's, never from the content of a row.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from contextlib import closing
 from dataclasses import replace
 from itertools import groupby
@@ -21,6 +21,7 @@ from jostler.archive.cache import IndexCache
 from jostler.archive.files import Bundle, File, NodeDay, Position, Rejects, Tally
 from jostler.archive.indexes import IndexReader
 from jostler.archive.listing import Folder, Wanted, folders, one
+from jostler.archive.seen import Seen
 from jostler.errors import StorageError
 from jostler.format.names import REJECTED, BundleName, is_merged_ending
 
@@ -47,7 +48,7 @@ class _RejectedRow(msgspec.Struct):
     raw: _Reason
 
 
-_KEY, _HASH = attrgetter("filename", "hash"), attrgetter("hash")
+_KEY = attrgetter("filename", "hash")
 _REJECTED_ROWS = msgspec.json.Decoder(_RejectedRow)
 _COUNTS = msgspec.msgpack.Decoder(list[tuple[str, str, int]])
 
@@ -82,8 +83,10 @@ class BucketCatalogue:
     def _files(self, query: Query, tally: Tally) -> Generator[File]:
         matches = query.matcher()
         for _folder, wanted in self._searched(query, query.days(), tally):
-            once = _Once(wanted, query, tally)
-            with closing(self._reader.read(wanted, query, tally, rows=True)) as indexes:
+            with (
+                closing(_Once(wanted, query, tally)) as once,
+                closing(self._reader.read(wanted, query, tally, rows=True)) as indexes,
+            ):
                 for index in indexes:
                     files = once.of(index)
                     if matches:
@@ -222,32 +225,34 @@ class _Once:
         self._matches = query.identity_matcher()
         self._tally = tally
         bundles = Counter(one.ending for one in found)
-        self._seen: dict[str, set[tuple[str, str]]] = {
-            ending: set() for ending, count in bundles.items() if count > 1
-        }
-        if any(is_merged_ending(ending) for ending in bundles):  # any node may have rows there
-            self._seen = defaultdict(set)
+        self._several = {ending for ending, count in bundles.items() if count > 1}
+        # Any node may have rows in a merged bundle.
+        self._has_merged = any(map(is_merged_ending, bundles))
+        self._seen = Seen()
+
+    def close(self) -> None:
+        """Forget the day."""
+        self._seen.close()
 
     def of(self, index: Index) -> Iterable[File]:
-        """Return the files of an index that match and that no earlier index has."""
+        """Return the files of an index that match and that no earlier index has.
+
+        Raises:
+            StorageError: there is no room for a temporary file.
+        """
         files = index.files
         if self._matches:
             files = list(filter(self._matches, files))
-        if isinstance(self._seen, defaultdict):
-            seen: set[tuple[str, str]] | None = self._seen[index.ending]
-        else:
-            seen = self._seen.get(index.ending)
-        if seen is None:
+        if not files or not (self._has_merged or index.ending in self._several):
             return files
-        keys = set(map(_KEY, files))
-        if len(keys) == len(files) and seen.isdisjoint(keys) and all(map(_HASH, files)):
-            seen |= keys  # as nearly always: nothing came twice
-            return files
-        return self._new(files, seen)
+        keys = [hash(_KEY(file)) for file in files if file.hash]
+        earlier = self._seen.add(index.ending, keys)
+        # As nearly always: nothing came twice.
+        return files if earlier is None else self._new(files, earlier)
 
-    def _new(self, files: Iterable[File], seen: set[tuple[str, str]]) -> Iterator[File]:
+    def _new(self, files: Iterable[File], seen: set[int]) -> Iterator[File]:
         for file in files:
-            key = (file.filename, file.hash)
+            key = hash(_KEY(file))
             if not file.hash:
                 yield file
             elif key in seen:

@@ -42,7 +42,8 @@ __all__ = [
 class Catalogue(Protocol):
     """A catalogue.  Every method may be called from several threads at once.
 
-    The iterators search as they are consumed, a day at a time, and hold at most one day in memory.
+    The iterators search as they are consumed, a day at a time, and hold the names of the bundles of
+    at most one day in memory.
     Close one that is left early (`contextlib.closing`), so that its requests end.  A part of the
     archive that cannot be read is listed in `Tally.problems`, and the search goes on.
 

@@ -208,22 +208,22 @@ def _parts(files: Iterable[File]) -> Iterator[list[File]]:
     """Cut files into groups of one request each."""
     for _origin, run in groupby(files, key=attrgetter("origin")):
         part: list[File] = []
+        blocks = 0
         for file in sorted(run, key=lambda file: (file.offset or 0, file.line)):
-            if part and not _is_near(part, file):
+            is_new = not part or file.offset != part[-1].offset
+            if part and is_new and not (blocks < BLOCKS_MOST and _is_near(part[-1], file)):
                 yield part
-                part = []
+                part, blocks = [], 0
             part.append(file)
+            blocks += is_new
         yield part
 
 
-def _is_near(part: list[File], file: File) -> bool:
-    last = part[-1]
+def _is_near(last: File, file: File) -> bool:
+    """Say whether the block of a file is read with the one before it."""
     if file.offset is None or file.length is None or last.offset is None or last.length is None:
-        return file.offset is last.offset  # the whole object is read for both
-    if file.offset == last.offset:
-        return True
-    gap = file.offset - (last.offset + last.length)
-    return gap <= GAP_BYTES and len({one.offset for one in part}) < BLOCKS_MOST
+        return False
+    return file.offset - (last.offset + last.length) <= GAP_BYTES
 
 
 def _blocks(files: Sequence[File]) -> list[tuple[int, int]]:

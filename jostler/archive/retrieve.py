@@ -94,7 +94,9 @@ class Retrieval:
 
     def files(self, files: Iterable[File], reader: RowReader) -> None:
         """Write the files that are not there yet."""
-        for row in reader.read_all(file for file in files if not self._is_there(file)):
+        if not self._to.was_empty:
+            files = (file for file in files if not self._is_there(file))
+        for row in reader.read_all(files):
             if isinstance(row, Unread):
                 self._report.problems.append(str(row.error))
                 continue

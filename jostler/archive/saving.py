@@ -22,8 +22,11 @@ from jostler.archive.hashes import digest
 from jostler.errors import JostlerError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
+NAMES_MOST = 50_000
+"""Names of files in memory, of all directories together: some 10 MiB."""
 _NAME_BYTES = 255
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -51,13 +54,21 @@ class Directory:
         alone: whether no other process writes there.  Then a directory is listed once instead of
             asking for each file, and a temporary file that a process which died has left is used
             again.
+        names_most: the most names of files that are kept of such lists.
+
+    Attributes:
+        was_empty: whether there were no files at first.
     """
 
-    def __init__(self, root: Path, *, alone: bool = False) -> None:
+    def __init__(self, root: Path, *, alone: bool = False, names_most: int = NAMES_MOST) -> None:
         self._root = str(root)
         self._alone = alone
-        self._names: dict[str, set[str]] = {}
+        self._names_most = names_most
+        # In the order of their last use; None for a directory whose names are not kept.
+        self._names: dict[str, set[str] | None] = {}
+        self._kept = 0
         self._folders: dict[str, str] = {}
+        self.was_empty = alone and not any(self._listed(self._root))
 
     def path(self, relative: str) -> str:
         """Return the path for a name with slashes; what would leave the directory is replaced.
@@ -79,8 +90,10 @@ class Directory:
     def has(self, path: str, content_hash: str = "") -> bool:
         """Return whether a file is there, and has content of this Hash if one is given."""
         folder, _, name = path.rpartition("/")
-        if self._alone and name not in self._known(folder):
-            return False
+        if self._alone:
+            known = self._known(folder)
+            if known is not None and name not in known:
+                return False
         try:
             with open(path, "rb") as file:  # noqa: PTH123 - see above
                 return not content_hash or digest(file.read()) == content_hash
@@ -99,9 +112,9 @@ class Directory:
             known = self._known(folder)
             tmp = self._write(folder, data, when)
             try:
-                if self._alone and name not in known:
+                if known is not None and name not in known:
                     os.rename(tmp, path)  # noqa: PTH104 - see above
-                    known.add(name)
+                    self._keep(known, name)
                     return Saved.WRITTEN
                 saved = self._link(tmp, path, data)
             except BaseException:  # Ctrl-C too
@@ -112,13 +125,46 @@ class Directory:
             raise SaveError(f"{path}: {exc.strerror or exc}") from exc
         return saved
 
-    def _known(self, folder: str) -> set[str]:
-        """Make a directory once; return the names in it, if nobody else changes them."""
-        if folder not in self._names:
+    def _known(self, folder: str) -> set[str] | None:
+        """Make a directory once; return the names in it, if they are kept."""
+        if folder in self._names:
+            known = self._names.pop(folder)  # it is the last one now
+        else:
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - see above
-            names = os.listdir(folder) if self._alone else ()  # noqa: PTH208 - see above
-            self._names[folder] = set(names)
+            known = self._names_of(folder) if self._alone else None
+        self._names[folder] = known
+        while self._kept > self._names_most:
+            self._forget()
         return self._names[folder]
+
+    def _names_of(self, folder: str) -> set[str]:
+        """List a directory, but not more than can be kept."""
+        known: set[str] = set()
+        for name in self._listed(folder):
+            self._keep(known, name)
+            if self._kept > self._names_most:
+                break
+        return known
+
+    def _listed(self, folder: str) -> Iterator[str]:
+        """Yield the names in a directory; none if there is no such directory."""
+        with suppress(FileNotFoundError), os.scandir(folder) as entries:
+            for entry in entries:
+                yield entry.name
+
+    def _keep(self, known: set[str], name: str) -> None:
+        known.add(name)
+        self._kept += 1
+
+    def _forget(self) -> None:
+        """Forget the names in the directory that was used least recently, and keep none of it.
+
+        A directory that is used again, as large ones of several datatypes in turn, would otherwise
+        be listed again and again.
+        """
+        folder = next(folder for folder, known in self._names.items() if known)
+        self._kept -= len(self._names[folder] or ())
+        self._names[folder] = None
 
     def _link(self, tmp: str, path: str, data: bytes) -> Saved:
         """Give a file its name, unless another one has it."""

@@ -1,7 +1,8 @@
 """The optional module `jostler_native`, written in Rust: whether it can be used, and its judges.
 
 **Invariant:** it only accepts; a document that it does not accept is undecided and goes to the
-judges in Python.  So it changes how long an answer takes, and never the answer.
+judges in Python.  So it changes how long an answer takes, and never the answer.  For the
+archive it hashes, too: `jostler.archive.hashes`.
 
 It is a distribution of its own (`native/`).  A module that is missing, cannot be imported, is of
 another version or does not answer as it should is not used; `Native.why_not` says which.

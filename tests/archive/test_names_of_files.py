@@ -121,3 +121,19 @@ def test_a_file_is_never_overwritten_nor_followed(tmp_path: Path, *, alone: bool
     with pytest.raises(SaveError, match="too long"):
         to.path("x" * 300)
     assert os.listdir(tmp_path / "d") == ["a.json"]  # noqa: PTH208 - names alone
+
+
+def test_few_names_are_kept_and_no_file_is_overwritten(tmp_path: Path) -> None:
+    """Memory does not grow with the files, whether their directories come once or in turn."""
+    for turn in (Saved.WRITTEN, Saved.ALREADY):  # the second finds the directories full
+        to = Directory(tmp_path, alone=True, names_most=3)
+        assert to.was_empty is (turn is Saved.WRITTEN)
+        for number in range(12):
+            path = to.path(f"d{number % 3}/{number}.json")
+            assert to.save(path, b"1", WHEN) is turn
+            assert to._kept == sum(len(names or ()) for names in to._names.values()) <= 4
+    assert to.has(to.path("d0/0.json"))
+    assert not to.has(to.path("d0/1.json"))
+    with pytest.raises(SaveError, match="other content"):
+        to.save(to.path("d0/0.json"), b"2", WHEN)
+    assert len(list(tmp_path.rglob("*.json"))) == 12

@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 from jostler import build
 from jostler.agent.low_disk import DiskView
-from jostler.agent.observe.health import Level
 from jostler.agent.observe.history import STEP_S
+from jostler.agent.observe.problem import Level
 from jostler.agent.observe.survey import Waiting
 from jostler.format.names import REJECTED, display
 from jostler.words import duration, size

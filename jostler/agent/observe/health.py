@@ -1,7 +1,7 @@
 """The health checks: what is wrong, since when, and what to do, in words.
 
-**Invariant:** each problem has one of the codes below and a section of that name in
-docs/runbook.md.  An outage of the bucket never makes /healthz fail.
+**Invariant:** each problem has a code and a section of that name in docs/runbook.md.  An outage of
+the bucket never makes /healthz fail.
 """
 
 from __future__ import annotations
@@ -9,29 +9,20 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from jostler.config import DiskLackAction
+from jostler.agent.observe.disk_checks import disk_problems
+from jostler.agent.observe.problem import HOUR_S, Facts, Level, Problem, files_of
 from jostler.words import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jostler.agent.observe.shares import Shares
-    from jostler.agent.observe.snapshot import Snapshot
-    from jostler.agent.observe.survey import Surveyed
-    from jostler.bundle import UploadCounts
     from jostler.config import Config
 
 STUCK_S = 60.0
 PATIENT_S = 120.0
-HOUR_S = 3600.0
-LOW_DISK = 0.1
-LOWEST_DISK = 0.05
-GIVEN_UP_S = HOUR_S
-FILLS_S = 24 * HOUR_S
-FILLS_SOON_S = 4 * HOUR_S
 FEW_REJECTS = 3
 MANY_REJECTS = 10
 SOME_REJECTED = 0.01
@@ -41,29 +32,6 @@ ROSE_TIMES = 3
 SLACK_S = 120.0
 LOSES = frozenset({"rejects", "files_given_up"})
 """The problems in which files may be lost."""
-
-
-class Level(StrEnum):
-    """How bad a problem is."""
-
-    OK = "ok"
-    ATTENTION = "attention"
-    BAD = "bad"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """One problem; `since_s` is Unix time, 0 if unknown.
-
-    `datatypes` are the datatypes that it concerns; none if it concerns the agent as a whole.
-    """
-
-    code: str
-    level: Level
-    since_s: float
-    text: str
-    hint: str
-    datatypes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,29 +47,6 @@ class Health:
         """Return the worst level among the problems that concern a datatype."""
         levels = {problem.level for problem in self.problems if datatype in problem.datatypes}
         return next((level for level in (Level.BAD, Level.ATTENTION) if level in levels), Level.OK)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """The input of the health checks.
-
-    Attributes:
-        now_s: the current time, Unix time.
-        still_s: seconds since the loop last turned.
-        started_s: when the agent was started, Unix time.
-        waits_for: what a starting agent waits for; empty once it takes files.
-        snapshot: the agent's last snapshot.
-        uploads: the upload statistics.
-        disk: the result of the last survey.
-    """
-
-    now_s: float
-    still_s: float
-    started_s: float
-    waits_for: str
-    snapshot: Snapshot
-    uploads: UploadCounts
-    disk: Surveyed
 
 
 class HealthChecks:
@@ -144,10 +89,7 @@ class HealthChecks:
         yield from _loop(facts)
         yield from _uploads(facts)  # before its consequences: the first problem is the headline
         yield from _start(facts)
-        yield from _given_up(facts)
-        yield from _lack(facts)
-        yield from _disk(facts)
-        yield from _fills(facts)
+        yield from disk_problems(facts)
         yield from self._oldest(facts)
         yield from _memory(facts)
         yield from _watch(facts)
@@ -215,78 +157,6 @@ def _uploads(facts: Facts) -> Iterator[Problem]:
     )
 
 
-def _lack(facts: Facts) -> Iterator[Problem]:
-    """Report that the agent's own limit, -min-free-disk, is passed, and what it does now."""
-    disk = facts.snapshot.now.disk if facts.snapshot.now else None
-    if disk and disk.lacks:
-        does, hint = _LACK[disk.action]
-        yield Problem(
-            code="disk_lack",
-            level=Level.ATTENTION if disk.action is DiskLackAction.FLUSH else Level.BAD,
-            since_s=disk.since_s,
-            text=f"The spool's disk has less free than -min-free-disk, {disk.limit_bytes:,} bytes,"
-            f" and a quarter: {does}",
-            hint=hint,
-        )
-
-
-_LACK = {
-    DiskLackAction.FLUSH: (
-        "bundles are sealed early",
-        "Nothing is lost. Find what fills the disk; if it is to be so, lower -min-free-disk.",
-    ),
-    DiskLackAction.STOP: (
-        "services are told to stop by .jostler/FULL",
-        "Free disk space: what services do not measure now is lost.",
-    ),
-    DiskLackAction.REMOVE_OLDEST: (
-        "bundles are sealed early, and if uploads fail, the oldest files are given up",
-        "Repair uploads if they fail; otherwise free disk space.",
-    ),
-}
-
-
-def _given_up(facts: Facts) -> Iterator[Problem]:
-    disk = facts.snapshot.now.disk if facts.snapshot.now else None
-    if disk and disk.given_up_s and facts.now_s - disk.given_up_s < GIVEN_UP_S:
-        given_up = facts.snapshot.tally.given_up
-        yield Problem(
-            code="files_given_up",
-            level=Level.BAD,
-            since_s=disk.given_up_s,
-            text=f"The disk was full: {_files_of(given_up.total())} were given up unsent since the"
-            " agent's start",
-            hint="Repair uploads or free disk space. rejected1 lists these files, with the reason"
-            " disk-lack.",
-            datatypes=tuple(sorted(given_up)),
-        )
-
-
-def _disk(facts: Facts) -> Iterator[Problem]:
-    free, size = facts.disk.free_bytes, facts.disk.size_bytes
-    if size and free < LOW_DISK * size:
-        yield Problem(
-            code="disk_low",
-            level=Level.BAD if free < LOWEST_DISK * size else Level.ATTENTION,
-            since_s=0.0,
-            text=f"The spool's file system has {free * 100 // size} % left, {free:,} bytes",
-            hint="If uploads fail, repair them; otherwise free disk space. Services cannot write "
-            "to a full disk.",
-        )
-
-
-def _fills(facts: Facts) -> Iterator[Problem]:
-    left_s = facts.disk.full_in_s
-    if left_s < FILLS_S:
-        yield Problem(
-            code="disk_fills",
-            level=Level.BAD if left_s < FILLS_SOON_S else Level.ATTENTION,
-            since_s=0.0,
-            text=f"The spool's disk is full in {duration(left_s)}, if it fills as in the last hour",
-            hint="If uploads fail, repair them; otherwise find what fills the disk.",
-        )
-
-
 def _memory(facts: Facts) -> Iterator[Problem]:
     now = facts.snapshot.now
     if now and now.holds_back.startswith("memory") and not facts.uploads.failing_since_s:
@@ -349,7 +219,7 @@ def _rejects(facts: Facts) -> Iterator[Problem]:
         code="rejects",
         level=Level.BAD if Level.BAD in levels.values() else Level.ATTENTION,
         since_s=0.0,
-        text=f"{recent.bad:,} of {_files_of(recent.files)} of {worst} ({_percent(recent.of_bad)})"
+        text=f"{recent.bad:,} of {files_of(recent.files)} of {worst} ({_percent(recent.of_bad)})"
         f" were rejected in the last hour{for_what}{others}",
         hint="Tell the owner of the service; the reasons are below and in rejected1.",
         datatypes=tuple(wrong),
@@ -375,10 +245,6 @@ def _undeletable(facts: Facts) -> Iterator[Problem]:
 
 def _dated(problem: Problem, since_s: float) -> Problem:
     return replace(problem, since_s=problem.since_s or since_s)
-
-
-def _files_of(count: int) -> str:
-    return "1 file" if count == 1 else f"{count:,} files"
 
 
 def _waiting(facts: Facts) -> str:

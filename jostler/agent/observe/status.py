@@ -9,8 +9,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from jostler.agent.observe.health import Facts, Health, HealthChecks
+from jostler.agent.observe.health import Health, HealthChecks
 from jostler.agent.observe.history import Minutes
+from jostler.agent.observe.problem import Facts
 from jostler.agent.observe.snapshot import Snapshot
 from jostler.agent.observe.survey import Survey, Surveyed
 from jostler.bundle import UploadStats

@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from jostler.agent.observe.health import Level, rejects_level
+from jostler.agent.observe.health import rejects_level
+from jostler.agent.observe.problem import Level
 from jostler.agent.observe.shares import KEPT_S, RECENT_S, STEP_S, Share, ShareHistory, Shares
 from jostler.agent.observe.trend import Trend
 
