@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from jostler.agent import schema_sync
+from jostler.agent import asset_sync, schema_sync
+from jostler.agent.asset_sync import AssetFile, Stored
 from jostler.agent.low_disk import space_of
 from jostler.bundle import state_dir
 from jostler.config import DiskLackAction
@@ -62,6 +63,7 @@ class _Preflight:
         self._out = out
         self._storage: Storage | None = None
         self._tables: dict[str, Fields] = {}
+        self._assets: list[AssetFile] = []
         self._good = True
 
     def run(self) -> bool:
@@ -74,11 +76,14 @@ class _Preflight:
         self._line("inotify", self._inotify)
         self._line("native", lambda: native.find(self._config.native).description)
         self._line("datatype schemas", self._schemas)
+        self._line("assets", self._asset_files)
         self._line("credentials", self._credentials)
         if self._storage:
             storage = self._storage
             self._line("bucket", lambda: self._bucket(storage))
             self._line("clock", lambda: self._clock(storage))
+            for file in self._assets:
+                self._line(f"asset {file.path.name}", partial(self._compares, storage, file))
             for datatype, fields in self._tables.items():
                 self._line(f"schema {datatype}", partial(self._fits, datatype, fields))
         return self._good
@@ -172,6 +177,23 @@ class _Preflight:
     def _schemas(self) -> str:
         self._tables = schema_sync.read_schemas(self._config.datatypes)
         return f"{len(self._config.datatypes)} good"
+
+    def _asset_files(self) -> str:
+        """Test the asset files; a wrong one keeps no agent from starting, but is not uploaded."""
+        self._assets, errors = asset_sync.read_files(self._config)
+        if errors:
+            raise CheckError("; ".join(str(error) for error in errors))
+        return f"{len(self._assets)} good" if self._assets else "none, which is well"
+
+    def _compares(self, storage: Storage, file: AssetFile) -> str:
+        """Test that the bucket has the asset, or that the agent will store it."""
+        pair = asset_sync.compare(storage, self._config.place, file.datatype, file.asset)
+        newer = pair.stored in {Stored.ABSENT, Stored.OLDER}
+        if pair.stored in {Stored.DIFFERS, Stored.UNREADABLE}:
+            raise CheckError(asset_sync.explain(pair))
+        if newer and not self._config.upload_schema:
+            raise CheckError(f"{asset_sync.explain(pair)}; and -upload-schema is false")
+        return asset_sync.explain(pair)
 
     def _credentials(self) -> str:
         self._storage = open_storage(self._config.bucket)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from jostler import build
+from jostler.agent import asset_sync
 from jostler.agent.schema_sync import keep, sync
 from jostler.bundle import Archiver, Backoff, FailedAttempt, Stamp, native_reader
 from jostler.bundle.index_fields import IndexFields
@@ -216,6 +217,7 @@ def _agreed(
         name: sync(storage, config.place, name, ours, upload=config.upload_schema)
         for name, ours in tables.items()
     }
+    asset_sync.upload(storage, config)
     if config.validate is Validate.JSON:
         judge = native.judge(None)
         return Agreed(

@@ -36,6 +36,7 @@ class Command:
 
 
 COMMANDS = (
+    Command("asset", "jostler.cli.asset", "who owns and may read a datatype: show, check, put"),
     Command("audit", "jostler.cli.audit", "find, and mend, what is wrong with an archive"),
     Command("delete", "jostler.cli.delete", "delete the data of a datatype's days"),
     Command("list", "jostler.cli.list", "list the files of an archive, its bundles, or its days"),

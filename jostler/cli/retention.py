@@ -10,26 +10,30 @@ import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from jostler.archive.assets import FoundAssets, read_assets
 from jostler.archive.delete import old_days, retained
 from jostler.archive.retention import expiration, lifecycle, parse
-from jostler.cli.archive_command import DONE, Archive, Command
+from jostler.cli.archive_command import DONE, FAILED, Archive, Command
 from jostler.cli.keeping import bucket_of, kept_places
 from jostler.cli.keeping_flags import PLACES, PROJECT, RETENTION
 from jostler.format.bigquery_names import Naming, table_name
+from jostler.format.names import INDEX
+from jostler.schema import Assets
 from jostler.words import counted, shown, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from jostler.format.names import Place
     from jostler.storage import Storage
 
-ABOUT = """usage: jostler retention -retain DATATYPE=DAYS [flags]
+ABOUT = """usage: jostler retention [-retain DATATYPE=DAYS] [flags]
 
 Shows what the archive has that is older than it is to be kept, with the command that deletes it;
 the lifecycle rule of the bucket and, with -project, the partition expiration of BigQuery that would
-do the same.  It changes nothing.
-Exit status: 0 shown; 1 the bucket cannot be read; 2 wrong use.
+do the same.  It changes nothing.  How long data is kept is said by -retain, and where that says
+nothing by retention_days of the assets.
+Exit status: 0 shown; 1 the bucket or an asset cannot be read; 2 wrong use.
 
 flags:"""
 
@@ -42,39 +46,67 @@ def run(archive: Archive, _: list[str]) -> int:
         JostlerError: the bucket cannot be read.
     """
     values = archive.values
-    retain = parse(values["retain"])
-    if not retain:
-        raise ValueError("-retain: required: DATATYPE=DAYS")
+    given = parse(values["retain"])
     storage = bucket_of(archive)
-    places = list(kept_places(archive, storage))
-    datatypes = {place: storage.folders(f"{place.root}/") for place in places}
+    datatypes = {
+        place: storage.folders(f"{place.root}/") for place in kept_places(archive, storage)
+    }
+    assets = FoundAssets()
+    for data_dir in sorted({place.data_dir for place in datatypes}):
+        read_assets(storage, data_dir, assets)
+    known = Assets(assets.assets)
+    retain = {
+        # An asset that cannot be read may keep data longer than others say.
+        place: _kept(place, names, given, Assets() if place in assets.unread else known)
+        for place, names in datatypes.items()
+    }
+    if not given and not any(retain.values()):
+        hint = "no asset has retention_days" if not assets.problems else "the assets are wrong"
+        raise ValueError(f"-retain: required: DATATYPE=DAYS, for {hint}")
+    rules = [lifecycle({place: datatypes[place]}, kept)["rule"] for place, kept in retain.items()]
     for line in (
-        *older(storage, places, retain, datetime.now(UTC)),
+        *older(storage, retain, datetime.now(UTC)),
         "",
         "The bucket's lifecycle rule, for `gcloud storage buckets update --lifecycle-file`:",
-        json.dumps(lifecycle(datatypes, retain), indent=2),
-        *_expiration(values["project"], values["naming"], places, retain),
+        json.dumps({"rule": [rule for each in rules for rule in each]}, indent=2),
+        *_expiration(values["project"], values["naming"], retain),
     ):
         archive.progress.clear()
         sys.stdout.write(f"{line}\n")
-    return DONE
+    for url, why in assets.problems:
+        archive.say(f"{url}: {why}")
+    return FAILED if assets.problems else DONE
+
+
+def _kept(
+    place: Place, datatypes: Iterable[str], given: Mapping[str, int], assets: Assets
+) -> dict[str, int]:
+    """Return how many days each datatype of a place is kept, if anybody says it.
+
+    Indexes are not datatypes to be deleted by themselves: they go with their data.
+    """
+    kept = {}
+    for datatype in sorted({*datatypes, *given} - {INDEX}):
+        asset = assets.of(place.experiment, datatype, place.organization)
+        if days := given.get(datatype) or asset.retention_days:
+            kept[datatype] = days
+    return kept
 
 
 def older(
-    storage: Storage, places: Sequence[Place], retain: Mapping[str, int], now: datetime
+    storage: Storage, retain: Mapping[Place, Mapping[str, int]], now: datetime
 ) -> Iterator[str]:
     """Yield a line for each datatype of each place.
 
     Args:
         storage: the bucket.
-        places: of the experiments.
-        retain: how many days each datatype is kept.
+        retain: how many days each datatype of each place is kept.
         now: the current time.
     """
-    for datatype, scope in retained(dict(retain), now.date()).items():
-        for place in places:
+    for place, kept in retain.items():
+        for datatype, scope in retained(dict(kept), now.date()).items():
             found = list(old_days(storage, [place], scope, min_age=timedelta(0), now=now))
-            text = f"{place.root}/{datatype}: kept {counted(retain[datatype], 'day')}"
+            text = f"{place.root}/{datatype}: kept {counted(kept[datatype], 'day')}"
             if not found:
                 yield shown(f"{text}; nothing is older")
                 continue
@@ -93,14 +125,14 @@ def older(
 
 
 def _expiration(
-    project: str, naming: str, places: Sequence[Place], retain: Mapping[str, int]
+    project: str, naming: str, retain: Mapping[Place, Mapping[str, int]]
 ) -> Iterator[str]:
     if not project:
         return
     tables = [
         (table_name(Naming(naming), project, place, datatype), days)
-        for place in places
-        for datatype, days in sorted(retain.items())
+        for place, kept in retain.items()
+        for datatype, days in sorted(kept.items())
     ]
     yield ""
     yield "The partition expiration in BigQuery:"

@@ -153,6 +153,33 @@ def test_retention_shows_what_is_older_and_the_rules(
     assert main(["retention", *where, "-retain", "foo1"]) == 2
 
 
+def test_retention_is_what_assets_say_where_the_flag_says_nothing(
+    archive: KeptArchive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The flag wins; of an experiment with a wrong asset only the flag counts."""
+    put = archive.storage.put_new
+    put(PLACE.asset(), b'{"revision": 1, "retention_days": 40}', {})
+    put(PLACE.asset("foo1"), b'{"revision": 1, "retention_days": 50}', {})
+    where = ["-bucket", archive.storage.url, "-experiment", "exp", "-project", "p"]
+
+    assert main(["retention", *where]) == 0
+    told = capsys.readouterr().out
+    assert "exp/foo1: kept 50 days; older: 2 days" in told
+    assert "`p.raw_exp.foo1` SET OPTIONS (partition_expiration_days = 50);" in told
+    (of_foo1, of_indexes) = json.loads(told[told.index("{") : told.rindex("}") + 1])["rule"]
+    assert (of_foo1["condition"]["age"], of_indexes["condition"]["age"]) == (50, 50)
+    assert main(["retention", *where, "-retain", "foo1=30"]) == 0
+    assert "exp/foo1: kept 30 days" in capsys.readouterr().out
+
+    archive.storage.remove(PLACE.asset("foo1"))
+    put(PLACE.asset("foo1"), b'{"revision": 1, "retention_days": "long"}', {})
+    assert main(["retention", *where]) == 2
+    assert main(["retention", *where, "-retain", "bar1=30"]) == 1
+    out, err = capsys.readouterr()
+    assert "foo1: kept" not in out
+    assert "retention_days: expected an integer from 1 to 36,500, found 'long'" in err
+
+
 @pytest.mark.parametrize("text", ["foo1", "=3", "foo1=", "foo1=0", "foo1=x", "foo1=99999"])
 def test_a_retention_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not DATATYPE=DAYS"):

@@ -84,6 +84,17 @@ def test_a_day_whose_partition_is_another_is_told_marked_and_loaded_again(
     assert {row["date"] for row in audits} == {DAY}
 
 
+def test_a_partition_that_has_expired_is_not_missed(world: World, kept: KeptArchive) -> None:
+    """That its rows are gone is as wished; the ledger still says that the day was loaded."""
+    world.sql(f"ALTER TABLE {TABLE} SET OPTIONS (partition_expiration_days = 1)")
+    assert world.rows() == []
+    assert by_jostler(world)[0] == 0
+    world.sql(f"ALTER TABLE {TABLE} SET OPTIONS (partition_expiration_days = NULL)")
+    status, told = by_jostler(world)
+    assert (status, told[0]["kind"]) == (1, "day-differs")
+    world.sql("DELETE FROM jostler.loads WHERE TRUE")  # it no longer agrees, as the test wants it
+
+
 def test_problems_are_mended_by_spark_as_by_threads(world: World, kept: KeptArchive) -> None:
     """In a bucket of a real server; the damaged object is in staging."""
     lost, damaged = kept.names

@@ -14,7 +14,7 @@ import io
 import json
 import secrets
 from contextlib import suppress
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 from google.api_core.exceptions import Conflict, NotFound
@@ -88,6 +88,7 @@ class AuditTables:
         self._meta_dataset = meta_dataset
         self._who = who
         self._appended = 0
+        self._lifetimes: dict[str, int] = {}
         self._client = open_client(project, location)
         self._how: Json = {"retry": DEFAULT_RETRY.with_timeout(PATIENCE_S), "timeout": TIMEOUT_S}
 
@@ -126,10 +127,24 @@ class AuditTables:
         if state.objects != _digests(urls):  # changed since: the loader has yet to load it
             return []
         rows = dict(zip(urls, day.rows.values(), strict=True))
+        differences = list(self._differ(table, listed.day, rows, state))
+        if differences and self._has_expired(table, listed.day):
+            return []
         return [
             Problem(listed.folder, 0, Kind.DAY_DIFFERS, f"{table} {listed.day}: {detail}")
-            for detail in self._differ(table, listed.day, rows, state)
+            for detail in differences
         ]
+
+    def _has_expired(self, table: TableName, day: date) -> bool:
+        """Return whether BigQuery has deleted a day's partition because of its age."""
+        if str(table) not in self._lifetimes:
+            with translated(f"table {table}"):
+                partitioning = self._client.get_table(str(table), **self._how).time_partitioning
+            lifetime_ms = partitioning.expiration_ms if partitioning else None
+            self._lifetimes[str(table)] = int(lifetime_ms or 0)
+        lifetime = timedelta(milliseconds=self._lifetimes[str(table)])
+        ends = datetime.combine(day + timedelta(days=1), time(tzinfo=UTC))
+        return bool(lifetime) and ends + lifetime <= datetime.now(UTC)
 
     def _differ(
         self, table: TableName, day: date, rows: dict[str, int], state: State
