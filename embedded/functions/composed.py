@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from embedded.functions.duck import call, duck
 from embedded.functions.kinds import may_be
+from embedded.functions.searches import searched
 from embedded.model.errors import ApiError, unsupported
 
 if TYPE_CHECKING:
@@ -107,6 +108,8 @@ def net(node: exp.Expr) -> exp.Expr:
 def anonymous(node: exp.Expr) -> exp.Expr:
     """Rewrite a function for which SQLGlot has no class."""
     name = str(node.this).upper()
+    if name == "SEARCH" and not isinstance(node.parent, exp.Dot | exp.NetFunc):
+        return searched(node)
     if isinstance(node.parent, exp.Dot):  # HLL_COUNT
         return duck(_HLL[name], x=node.expressions[0])
     if isinstance(node.parent, exp.NetFunc) or name not in ANONYMOUS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from embedded.functions import arithmetic, comparisons, composed, conversions, texts
+from embedded.functions import arithmetic, comparisons, composed, conversions, searches, texts
 from embedded.functions.conversions import by_type as _by_type
 
 N = "DECIMAL(38,9)"
@@ -68,8 +68,10 @@ _BYTE_PLACE = (
     "THEN 2 * (octet_length(s) + p) + 1 ELSE 2 * p - 1 END"
 )
 _SAME_PLACE = "CASE WHEN p = 0 OR -p > length(s) THEN 1 ELSE p END"
+# A malformed JSON text has no values: google/zetasql, json.h, "Null cases" of JsonPathEvaluator.
 _SCALAR = (
-    "CASE WHEN json_type(j, p) IN ('OBJECT', 'ARRAY', 'NULL') THEN NULL "
+    "CASE WHEN NOT json_valid(j) THEN NULL "
+    "WHEN json_type(j, p) IN ('OBJECT', 'ARRAY', 'NULL') THEN NULL "
     # A number of a STRING stays as it is written; a JSON has the number itself.
     "WHEN json_type(j, p) = 'DOUBLE' THEN CASE WHEN typeof(j) = 'JSON' "
     "THEN bq_string(CAST(json_extract_string(j, p) AS DOUBLE)) "
@@ -314,6 +316,7 @@ def statements() -> list[str]:
         **{name: [one] for name, one in arithmetic.BODIES.items()},
         **{name: [one] for name, one in texts.BODIES.items()},
         **{name: [one] for name, one in composed.BODIES.items()},
+        **{name: [one] for name, one in searches.BODIES.items()},
     }
     made: list[str] = []
     for name, overloads in {**more, **MACROS}.items():

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from embedded.functions import formats, nets, timeformats, values
+from embedded.functions import formats, nets, searches, timeformats, values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,6 +105,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., object], list[str], str]] = {
     "py_from_base32": (_from_base32, ["VARCHAR"], "BLOB"),
     "py_soundex": (_soundex, ["VARCHAR"], "VARCHAR"),
     "py_safe_text": (_safe_text, ["BLOB"], "VARCHAR"),
+    "py_texts": (searches.texts, ["VARCHAR", "VARCHAR"], "VARCHAR[]"),
+    "py_decoded": (searches.decoded, ["VARCHAR[]"], "VARCHAR[]"),
     "py_ip_from_string": (nets.ip_from_string, ["VARCHAR"], "BLOB"),
     "py_safe_ip_from_string": (nets.safe_ip_from_string, ["VARCHAR"], "BLOB"),
     "py_ip_to_string": (nets.ip_to_string, ["BLOB"], "VARCHAR"),

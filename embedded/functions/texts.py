@@ -118,6 +118,14 @@ BODIES: dict[str, tuple[str, str]] = {
         "l, d, n",
         "array_to_string(list_transform(l, lambda e: coalesce(e, n)), d)",
     ),
+    "bq_array_join": (  # DuckDB's array_to_string takes a constant alone
+        "l, d",
+        (
+            "CASE WHEN d IS NULL OR l IS NULL THEN NULL WHEN len(list_filter(l, lambda e: "
+            "e IS NOT NULL)) = 0 THEN '' ELSE list_reduce(list_filter(l, lambda e: "
+            "e IS NOT NULL), lambda one, two: one || d || two) END"
+        ),
+    ),
     "bq_contains_words": (
         "s, w",
         "contains(lower(nfc_normalize(s)), lower(nfc_normalize(w)))",
@@ -192,8 +200,10 @@ def _macro(name: str, *keys: str) -> Callable[[exp.Expr], exp.Expr]:
 
 
 def _array_text(node: exp.Expr) -> exp.Expr:
+    """Rewrite ARRAY_TO_STRING, in which a separator that is null gives null."""
     if node.args.get("null") is None:
-        return node
+        known = isinstance(node.expression, exp.Literal)
+        return node if known else call("bq_array_join", node.this, node.expression)
     return call("bq_array_text", node.this, node.expression, node.args["null"])
 
 

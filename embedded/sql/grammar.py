@@ -71,8 +71,8 @@ MIN MIN_BY NORMALIZE NTH_VALUE NTILE NULLIF PARSE_DATETIME PARSE_JSON PARSE_NUME
 PERCENTILE_CONT PERCENTILE_DISC PERCENT_RANK POW POWER RAND RANGE_BUCKET RANK REG_DOMAIN
 REGEXP_EXTRACT REGEXP_EXTRACT_ALL REGEXP_INSTR REGEXP_REPLACE REGEXP_SUBSTR REPEAT REPLACE REVERSE
 RIGHT ROUND ROW_NUMBER SAFE_ADD SAFE_CONVERT_BYTES_TO_STRING SAFE_DIVIDE SAFE_MULTIPLY SAFE_NEGATE
-SAFE_SUBTRACT SESSION_USER SHA1 SIGN SIN SINH SOUNDEX SPLIT SQRT STARTS_WITH STDDEV STDDEV_POP
-STDDEV_SAMP STRING STRUCT SUBSTR SUBSTRING SUM TAN TANH TIME TIMESTAMP TIMESTAMP_ADD
+SAFE_SUBTRACT SEARCH SESSION_USER SHA1 SIGN SIN SINH SOUNDEX SPLIT SQRT STARTS_WITH STDDEV
+STDDEV_POP STDDEV_SAMP STRING STRUCT SUBSTR SUBSTRING SUM TAN TANH TIME TIMESTAMP TIMESTAMP_ADD
 TIMESTAMP_DIFF TIMESTAMP_SUB TIMESTAMP_TRUNC TIME_ADD TIME_DIFF TIME_SUB TIME_TRUNC TO_BASE32
 TO_BASE64 TO_CODE_POINTS TRANSLATE TRIM TRUNC UNICODE UNIX_DATE UNIX_MICROS UNIX_MILLIS
 UNIX_SECONDS UNNEST UPPER VARIANCE VAR_POP VAR_SAMP WEEK
@@ -129,7 +129,9 @@ def check(tree: exp.Expr) -> None:
     for node in tree.walk():
         if isinstance(node, exp.Anonymous) and not _is_known(node):
             raise unsupported(f"The function {str(node.this).upper()}")
-        if type(node).__name__ not in ALLOWED | {"Anonymous"}:
+        if isinstance(node, exp.Kwarg) and not _is_search(node.parent):
+            raise unsupported(f"A named argument{_text(node)}")
+        if type(node).__name__ not in ALLOWED | {"Anonymous", "Kwarg"}:
             raise unsupported(f"{type(node).__name__}{_text(node)}")
         known = CARRIED.get(type(node))
         if known is not None:
@@ -154,7 +156,11 @@ def _is_known(node: exp.Anonymous) -> bool:
     if isinstance(around, exp.Dot):
         left = around.this
         return isinstance(left, exp.Identifier) and left.name.upper() == "HLL_COUNT" and name in HLL
-    return name in ANONYMOUS
+    return name in ANONYMOUS or name == "SEARCH"
+
+
+def _is_search(node: exp.Expr | None) -> bool:
+    return isinstance(node, exp.Anonymous) and str(node.this).upper() == "SEARCH"
 
 
 def _text(node: exp.Expr) -> str:

@@ -202,13 +202,30 @@ def _array_agg(node: exp.Expr) -> exp.Expr:
     if isinstance(inner, exp.Limit):
         limit = inner.args["expression"]
         inner = inner.this
+    sorting = _own_order(inner)
+    inner = inner.this if sorting else inner
     value = inner.this if isinstance(inner, exp.Order) else inner
     value = value.expressions[0] if isinstance(value, exp.Distinct) else value
     after: exp.Expr = exp.ArrayAgg(this=inner.copy())
     if isinstance(node, exp.IgnoreNulls):
         where = exp.Where(this=value.copy().is_(exp.null()).not_())
         after = exp.Filter(this=after, expression=where)
+    if sorting:
+        after = call("list_sort", after, *map(exp.Literal.string, sorting))
     return after if limit is None else call("list_slice", after, exp.Literal.number(1), limit)
+
+
+def _own_order(inner: exp.Expr) -> tuple[str, str] | None:
+    """Return how `DISTINCT x ORDER BY x` sorts, for an x that is computed.
+
+    DuckDB, which expands macros in both, does not see that they are the same.
+    """
+    if not isinstance(inner, exp.Order) or not isinstance(inner.this, exp.Distinct):
+        return None
+    (value, *_), (key, *more) = inner.this.expressions, inner.expressions
+    if more or isinstance(value, exp.Column) or key.this != value:
+        return None
+    return ("DESC", "NULLS LAST") if key.args.get("desc") else ("ASC", "NULLS FIRST")
 
 
 def _unnest(node: exp.Expr) -> exp.Expr:

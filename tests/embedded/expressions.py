@@ -299,6 +299,15 @@ ANSWERS: list[tuple[str, object]] = [
     ("(SELECT ARRAY_AGG(x IGNORE NULLS ORDER BY x) FROM UNNEST([2, NULL, 1]) AS x)", [1, 2]),
     ("(SELECT ARRAY_AGG(x ORDER BY x DESC LIMIT 2) FROM UNNEST([1, 3, 2]) AS x)", [3, 2]),
     ("(SELECT ARRAY_AGG(DISTINCT x ORDER BY x) FROM UNNEST([2, 1, 2]) AS x)", [1, 2]),
+    (
+        (
+            "(SELECT ARRAY_AGG(DISTINCT MOD(x, 3) IGNORE NULLS ORDER BY MOD(x, 3) DESC) "
+            "FROM UNNEST([2, 1, 5, NULL]) AS x)"
+        ),
+        [2, 1],
+    ),
+    ("ARRAY_TO_STRING(['a', 'b'], CAST(NULL AS STRING))", None),
+    ("(SELECT ARRAY_TO_STRING(['a', 'b'], x) FROM UNNEST(['-']) AS x)", "a-b"),
     ("(SELECT LOGICAL_AND(x > 0) FROM UNNEST([1, 2]) AS x)", True),
     ("(SELECT ANY_VALUE(x HAVING MAX x) FROM UNNEST([1, 3, 2]) AS x)", 3),
     ("(SELECT MAX_BY(x, -x) FROM UNNEST([1, 3, 2]) AS x)", 1),
@@ -422,6 +431,36 @@ ANSWERS: list[tuple[str, object]] = [
     ("""JSON_VALUE('{"a": {"b": "c"}}', '$.a.b')""", "c"),
     ("""JSON_VALUE('{"a": ["x", "y"]}', '$.a[1]')""", "y"),
     ("JSON_VALUE('\"x\"')", "x"),
+    ("JSON_VALUE('{\"a\": ', '$.a')", None),
+    # SEARCH: the examples of its page, and of "Text analysis".
+    ("SEARCH('foobarexample', 'foobarexample')", True),
+    ("SEARCH('foobar-example', 'foobarexample')", False),
+    ("SEARCH('foobar-example', 'foobar')", True),
+    ("SEARCH('Foobar-Example', 'foobar example')", True),
+    ("SEARCH('a%20b_c', 'b')", True),
+    ("SEARCH(['foobar', 'example'], 'foobar example')", True),
+    ("SEARCH(STRUCT('a' AS x, ['b c'] AS y, 7 AS z), 'c')", True),
+    ("SEARCH(STRUCT('a' AS x, 7 AS z), '7')", False),
+    ("SEARCH(JSON '{\"key\": [\"some value\"]}', 'value')", True),
+    ("SEARCH(JSON '{\"key\": [\"some value\"]}', 'key')", False),
+    ("SEARCH(7, '7')", False),
+    ("SEARCH('foobar', 'foobar', analyzer => 'NO_OP_ANALYZER')", True),
+    ("SEARCH('foobar example', 'foobar', analyzer => 'NO_OP_ANALYZER')", False),
+    ("SEARCH('Foo b_c', 'B_C', analyzer => 'PATTERN_ANALYZER')", True),
+    (
+        (
+            "SEARCH('Foo b_c', 'b', analyzer => 'PATTERN_ANALYZER', "
+            'analyzer_options => \'{"patterns": ["[a-z]"]}\')'
+        ),
+        True,
+    ),
+    (
+        (
+            "SEARCH('Foo', 'foo', analyzer => 'PATTERN_ANALYZER', "
+            'analyzer_options => \'{"token_filters": [{"normalizer": {"mode": "NONE"}}]}\')'
+        ),
+        False,
+    ),
     ("""JSON_VALUE('{"a b": 1}', '$."a b"')""", "1"),
     ("""JSON_EXTRACT_SCALAR('{"a b": 1}', "$['a b']")""", "1"),
     ("""JSON_QUERY('{"a": {"b": 1}}', '$.a')""", '{"b":1}'),
@@ -863,6 +902,9 @@ ANSWERS: list[tuple[str, object]] = [
 ]
 
 ERRORS = [
+    "SEARCH('a', '')",
+    "SEARCH('a')",
+    "SEARCH('a', 'a', analyzer_options => '{')",
     "TIMESTAMP '2020-01-01 00:00:00.1234567'",
     "1 / 0",
     "MOD(1, 0)",
@@ -1030,6 +1072,11 @@ ERRORS = [
 
 REFUSED = [
     "NUMERIC '1' / 3",
+    "SEARCH('a', '`a b`')",
+    "SEARCH('a', 'a', json_scope => 'JSON_KEYS')",
+    "SEARCH('a', CONCAT('a', 'b'))",
+    "SEARCH('a', 'a', analyzer_options => '{\"delimiters\": [\" \"]}')",
+    "LOWER(x => 'A')",
     "ROUND(NUMERIC '1.55', 1)",
     "(SELECT AVG(x) FROM UNNEST([NUMERIC '1']) AS x)",
     "FARM_FINGERPRINT('a')",
