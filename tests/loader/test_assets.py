@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jostler.format.names import Place
 from tests.loader.world import DAY, PLACE, World, row
 from tests.support.proxy import Fault, FaultyServer
 from tests.support.spool import EXPERIMENT
@@ -45,9 +46,8 @@ def proxy(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyServe
         yield proxy
 
 
-def put(world: World, asset: dict[str, Any] | bytes, datatype: str = "") -> None:
-    data = asset if isinstance(asset, bytes) else json.dumps(asset).encode()
-    world.put(PLACE.asset(datatype), data)
+def put(world: World, asset: dict[str, Any], datatype: str = "") -> None:
+    world.put(PLACE.asset(datatype), json.dumps(asset).encode())
 
 
 def prepared(world: World) -> World:
@@ -165,22 +165,16 @@ def test_what_an_asset_no_longer_says_is_taken_back(world: World) -> None:
     assert world.client.get_table(TABLE).labels["team"] == "x"
 
 
-@pytest.mark.parametrize(
-    ("data", "told"),
-    [
-        (b'{"revision": 2, "consumers": ["nobody"]}', "consumers[0]: expected user:, group: or"),
-        (b"{", "(file): Expecting property name"),
-    ],
-)
-def test_a_bad_asset_is_told_and_stops_nothing(world: World, data: bytes, told: str) -> None:
+def test_a_bad_asset_is_told_and_stops_nothing(world: World) -> None:
     """Its experiment's days are loaded; nothing that an earlier one gave is taken away."""
     prepared(world).load()
-    put(world, data, "foo1")
+    put(world, {"revision": 2, "consumers": ["nobody"]}, "foo1")
     world.put("autoload/v1/assets/a.b.c.json", b"{}")
     world.put_bundle([row(3)])
     ran = world.load()
     assert ran.code == 1
-    assert f"{world.url}/autoload/v1/assets/exp.foo1.json: is not an asset: {told}" in ran.out
+    told = "exp.foo1.json: is not an asset: consumers[0]: expected user:, group: or"
+    assert f"{world.url}/autoload/v1/assets/{told}" in ran.out
     assert f"{world.url}/autoload/v1/assets/a.b.c.json: 'b.c' is not a datatype name" in ran.out
     assert len(world.rows()) == 3
     assert world.client.get_table(TABLE).description == "One row for each test."
@@ -231,6 +225,40 @@ def test_a_dataset_that_changes_meanwhile_is_looked_at_again(
     assert not any(fault.times for fault in proxy.faults)
 
 
+def test_a_dataset_of_several_experiments_gets_the_readers_of_all(world: World) -> None:
+    """And what is said of none of them; a run that loads one does not forget the other."""
+    views = world.project  # the name of third-party views
+    for name in ("one", "two"):
+        place = Place(data_dir="autoload/v1", organization="", experiment=name)
+        world.put_schema(place=place)
+        asset = {"revision": 1, "description": name, "consumers": [f"user:{name}@x.org"]}
+        world.put(place.asset(), json.dumps(asset).encode())
+    for more in (["--experiment", "one"], [], ["--experiment", "two"]):
+        assert world.load("--naming", "third-party", *more).code == 0
+        assert readers(world, views) == ["one@x.org", "two@x.org"]
+        assert world.client.get_dataset(views).description == "Views of tables loaded by jostler."
+    for name in ("one", "two"):
+        assert world.client.get_dataset(name).description == name
+        assert readers(world, name) == [f"{name}@x.org"]
+
+
+def test_organizations_have_assets_of_their_own(world: World) -> None:
+    """In v2 each has its tables, and all share the views."""
+    for name in ("org1", "org2"):
+        place = Place(data_dir="autoload/v2", organization=name, experiment="exp")
+        world.put_bundle([row(1)], place=place)
+        asset = {"revision": 1, "owner": name, "consumers": [f"user:{name}@x.org"]}
+        world.put(place.asset("foo1"), json.dumps(asset).encode())
+    world.put_schema(place=place)
+    assert world.load().code == 0
+    for name in ("org1", "org2"):
+        dataset = f"autoload_v2_{name}_exp"
+        assert readers(world, dataset) == [f"{name}@x.org"]
+        table = world.client.get_table(f"{dataset}.foo1_raw")
+        assert table.labels["owner"] == name
+    assert readers(world, "mlab_v2_exp") == ["org1@x.org", "org2@x.org"]
+
+
 def days_ago(days: int) -> date:
     return datetime.now(UTC).date() - timedelta(days=days)
 
@@ -268,17 +296,17 @@ def test_the_command_line_says_how_long_partitions_are_kept(world: World) -> Non
     assert world.client.get_table(TABLE).labels["classification"] == "confidential"
 
 
-@pytest.mark.parametrize(("use", "loaded"), [("read", 2), ("ignore", None)])
-def test_assets_can_be_read_only_or_ignored(world: World, use: str, loaded: int | None) -> None:
+def test_assets_can_be_read_only_or_ignored(world: World) -> None:
     """Then BigQuery stays as it is; `read` still takes the fraction of bad rows."""
     prepared(world)
     put(world, {**FOO1, "max_bad_fraction": 0.5}, "foo1")
     world.put_bundle([b"bad"])
-    ran = world.load("--assets", use)
-    assert ran.code == (1 if loaded is None else 0)
-    assert len(world.rows(day=DAY)) == (loaded or 0)
-    assert readers(world, RAW) == []
-    assert world.client.get_table(TABLE).time_partitioning.expiration_ms is None
+    for use, status, loaded in (("ignore", 1, 0), ("read", 0, 2)):
+        ran = world.load("--assets", use)
+        assert ran.code == status
+        assert len(world.rows(day=DAY)) == loaded
+        assert readers(world, RAW) == []
+        assert world.client.get_table(TABLE).time_partitioning.expiration_ms is None
 
 
 def test_a_datatypes_own_fraction_of_bad_rows_counts(world: World) -> None:
