@@ -45,6 +45,8 @@ def test_status_of_good_refused_and_failed_days(
     world.put_bundle([b"bad"], day=YESTERDAY)
     world.put_bundle([row(2, day=TODAY)], day=TODAY)
     world.fault("job_error", job=f"foo1-{TODAY:%Y%m%d}", reason="accessDenied", times=1)
+    # A failure before a success is over.
+    world.fault("job_error", job=f"foo1-{BEFORE:%Y%m%d}", reason="backendError", times=1)
     assert load(world).code == 1
     older = TODAY - timedelta(days=3)
     world.put_bundle([row(3, day=older)], day=older)

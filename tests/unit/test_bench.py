@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from bench import page
-from bench.files import KINDS, NO_UUID, SCHEMA, Kind, document, documents
+from bench import page, simulate
+from bench.files import KINDS, NO_UUID, SCHEMA, document, documents
+from bench.files import Kind as FileKind
+from bench.fleet import Fleet, Kind, forecast
 from jostler.schema import Judge, parse_datatype_schema
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_the_files_are_good_and_as_large_as_they_are_called(kind: Kind) -> None:
+def test_the_files_are_good_and_as_large_as_they_are_called(kind: FileKind) -> None:
     """A rejected file would be measured as if it were archived."""
     judge = Judge(parse_datatype_schema(json.dumps(SCHEMA).encode(), source="bench"))
     made = documents(kind, different=3)
@@ -109,3 +114,55 @@ def test_figures_of_a_busy_machine_say_so() -> None:
     busy = {**FOUND, "machine": {**FOUND["machine"], "load": 9.0}}
     assert "kept the machine busy" in page.figures(busy)
     assert "kept the machine busy" not in page.figures(FOUND)
+
+
+def between(page: str, name: str) -> str:
+    return page.split(f"<!-- {name} -->\n", 1)[1].split(f"\n<!-- end of {name} -->", 1)[0]
+
+
+def test_the_page_about_size_shows_what_the_model_says() -> None:
+    """Else a changed number of the model would leave the page as it was."""
+    text = (ROOT / "docs/scaling.md").read_text()
+    made = [forecast(Fleet(nodes=nodes)) for nodes in simulate.NODES]
+    compacted = [forecast(Fleet(nodes=nodes, compacted=True)) for nodes in simulate.NODES]
+    assert between(text, "numbers") == simulate.numbers(made)
+    assert between(text, "limits") == simulate.limits(made)
+    assert between(text, "limits compacted") == simulate.limits(compacted)
+
+
+def test_the_model_of_a_fleet_grows_with_it_and_follows_its_settings() -> None:
+    small, large = (forecast(Fleet(nodes=nodes)) for nodes in (100, 1000))
+    for name in ("rows", "objects", "put_calls", "verify_cpu_s", "packed_bytes"):
+        assert getattr(large, name) == pytest.approx(10 * getattr(small, name))
+    assert large.load_jobs == small.load_jobs  # a day's, not a node's
+    rare = forecast(Fleet(nodes=1000, bundle_age_h=6))
+    assert rare.objects < large.objects / 5
+    assert rare.seconds_50 > large.seconds_50 + 2 * 3600
+    often = forecast(Fleet(nodes=1000, every_h=0.25))
+    assert often.seconds_99 < large.seconds_99
+    assert often.load_jobs > 3 * large.load_jobs
+    assert often.get_calls > 3 * large.get_calls
+    kept = forecast(Fleet(nodes=10_000)), forecast(Fleet(nodes=10_000, compacted=True))
+    assert kept[0].first.part > 1 > kept[1].first.part
+
+
+def test_a_day_is_what_its_files_are_made_of() -> None:
+    """One node with one kind: counted by hand."""
+    kind = Kind(name="x", files_h=60, file_bytes=1_000, ratio=4)
+    made = forecast(Fleet(nodes=1, kinds=(kind,), sample=0))
+    bundles = 24 / (1 + 1 / 60)
+    assert made.rows == 1440
+    assert made.bundles == pytest.approx(bundles)
+    assert made.packed_bytes == pytest.approx(1440 * (250 + 40) + bundles * 400)
+    assert made.get_calls == pytest.approx((24.5 / 2 + 1 + 0.25) * bundles, rel=0.02)
+
+
+def test_what_three_measurements_say_predicts_a_fourth() -> None:
+    def took(bundles: int, files: int) -> simulate.Measured:
+        cpu_s = 2 + bundles * 1e-3 + bundles * files * 1e-5
+        facts = {"make_cpu_s": 1.0, "list_s": 1.0, "wall_s": 9.0, "rss_bytes": 10**8}
+        return simulate.Measured(bundles=bundles, files=files, cpu_s=cpu_s, **facts)
+
+    found = [took(500, 10), took(1000, 10), took(1000, 60), took(2000, 30)]
+    assert simulate.fitted(found) == pytest.approx((2.0, 1e-3, 1e-5))
+    assert simulate.compared(found).splitlines()[5].endswith("| 4.60 | 100 | 4.60 |")

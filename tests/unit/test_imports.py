@@ -15,7 +15,7 @@ EMBEDDED = tuple(
 ROOMS = (
     *(f"jostler.{name}" for name in ("cli", "agent", "archive", "producer")),
     *(f"jostler.{name}" for name in ("watchdir", "bundle", "schema", "storage", "web", "format")),
-    *(f"loader.{name}" for name in ("cli", "query", "plan", "spark", "bigquery")),
+    *(f"loader.{name}" for name in ("cli", "query", "notify", "plan", "spark", "bigquery")),
     *EMBEDDED,
     *("jostler.why", "jostler", "loader", "embedded", "demo"),  # what lies beside the rooms
 )
@@ -98,7 +98,7 @@ def test_imports_go_down_only(rooms: tuple[str, ...], forbidden: tuple[str, ...]
 
 def test_the_loaders_rooms_do_not_import_its_command_line() -> None:
     """Where values and reports have their types is all that they know of it."""
-    rooms = ("loader.plan", "loader.spark", "loader.bigquery")
+    rooms = ("loader.notify", "loader.plan", "loader.spark", "loader.bigquery")
     assert [name for name in rooms if "loader.cli" in imports(types=False)[name]] == []
 
 
