@@ -23,6 +23,7 @@ OK, SOME_FAILED, WRONG_USE = 0, 1, 2
 COMMANDS = {
     "audit": "loader.cli.audit",
     "compact": "loader.cli.compact",
+    "request": "loader.cli.request",
     "status": "loader.cli.status",
 }
 """The module of each command; its `main` takes the words behind the command's name."""
@@ -87,6 +88,11 @@ def _load(words: list[str]) -> int:
     except ConfigError as exc:
         print(f"jostler-load: -{exc}", file=sys.stderr)
         return WRONG_USE
+    if options.every_s:
+        from loader.cli.console import Console  # noqa: PLC0415 - as above
+        from loader.cli.daemon import Daemon  # noqa: PLC0415 - as above
+
+        return Daemon(options, Console()).run()
     return command(options)
 
 

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 from loader.bigquery import tables
 from loader.bigquery.governance import Governance
+from loader.bigquery.requests import Requests
 from loader.bucket import open_bucket
 from loader.errors import BucketError, LoaderError, SchemaError, WarehouseError, failure_class
+from loader.plan.asking import Asking
 from loader.plan.assets import RunAssets, assets_of
 from loader.plan.discover import Table, bundles, discover
 from loader.plan.due import (
@@ -35,6 +37,7 @@ from loader.plan.window import EVERYTHING, GIVEN, Window
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from concurrent.futures import Future
+    from datetime import date
 
     from jostler.format.bigquery_names import TableName
     from loader.bigquery.batches import Batches
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from loader.bigquery.warehouse import Warehouse
     from loader.cli.console import Console
     from loader.cli.options import Options
+    from loader.plan.discover import Bundle
     from loader.plan.due import DayKey, Known, Loaded
 
 THREADS = 8
@@ -90,6 +94,8 @@ class Planner:
         self.known: dict[DayKey, Known] = {}
         self.datatypes: set[tuple[str, str]] = set()
         self.assets = RunAssets()
+        self._requests = Requests(warehouse, batches.ledger, run.id)
+        self._asking = Asking(self._requests, options, console)
 
     def discover(self) -> list[Table]:
         """Find the tables of all buckets."""
@@ -160,6 +166,14 @@ class Planner:
             )
             self.ready.update(governance.apply(ready, self.ready))
 
+    def prepare_requests(self) -> None:
+        """Create the tables of requests, or add columns that older ones lack.
+
+        Raises:
+            RunError: a table has other columns than these.
+        """
+        self._requests.prepare()
+
     def _prepare(self, table: Table) -> Ready:
         ready = tables.prepare(self._warehouse, table)
         if ready.changes:
@@ -207,23 +221,39 @@ class Planner:
             "Host": self._run.host,
             "Version": self._run.version,
         }
-        self._batches.add(row).add_done_callback(self._report_unwritten)
+        self._batches.add(row).add_done_callback(self.report_unwritten)
 
-    def _report_unwritten(self, written: Future[None]) -> None:
+    def report_unwritten(self, written: Future[None]) -> None:
+        """Report that a row of the ledger could not be written."""
         if exc := written.exception():
             self._console.event("ledger.not_written", "error", error=str(exc))
 
-    def plan(self, ready: list[Table], force: bool) -> tuple[list[TableDay], list[Refusal]]:
-        """Decide for each day in the windows; read the ledger before listing the bucket."""
+    def plan(
+        self, ready: list[Table], force: bool, *, take: bool = False
+    ) -> tuple[list[TableDay], list[Refusal]]:
+        """Decide for each day in the windows; read the ledger before listing the bucket.
+
+        Args:
+            ready: the tables.
+            force: load days that are up to date, too.
+            take: whether `ready` is all there is, so that open requests can be taken.
+        """
         # The ledger comes first.  If another run loads a day between the two, the number that this
         # run would use is taken, and the loader lists the day again (`attempts`).  The other way
         # round, an older listing could replace newer rows under a free number.
         made = {str(t.name): self.ready[str(t.name)].made_ms for t in ready if self.has(t)}
         self.known = self._ledger.known(made) if self._ledger.exists() else {}
+        self._asking.read()
         due: list[TableDay] = []
         refusals: list[Refusal] = []
         with ThreadPoolExecutor(THREADS, thread_name_prefix="list") as pool:
             days = [day for found in pool.map(self.listed, ready) for day in found]
+        if take:
+            self._asking.take(ready, days, self.was_listed)
+        expired = "it is older than its table keeps days: a load would be deleted at once"
+        self._asking.refuse(
+            Refusal(day=day, status=Status.FAILED, why=expired) for day in days if day.has_expired
+        )
         for day in days:
             if day.has_expired:
                 continue
@@ -234,6 +264,7 @@ class Planner:
                 force=force,
                 accept=self._options.accept_deletions,
                 max_bad=day.max_bad(self._options.max_bad_fraction),
+                asked=self._asking.of(day.key),
             )
             if isinstance(decision, Refusal):
                 refusals.append(decision)
@@ -242,6 +273,7 @@ class Planner:
         if not self._options.accept_deletions:
             due, more = self._without_losses(due, made)
             refusals += more
+        self._asking.refuse(refusals)
         return due, refusals
 
     def _without_losses(
@@ -311,7 +343,7 @@ class Planner:
         known = self.ready.get(str(table.name))
         problems: list[tuple[str, str]] = []
         try:
-            listed = bundles(table, self._windows[str(table.name)], problems)
+            listed = self._bundles(table, problems)
         except BucketError as exc:
             self.problem(str(table.name), str(exc))
             self._unlisted.add(str(table.name))
@@ -329,6 +361,18 @@ class Planner:
             )
             for date, found in listed.items()
         ]
+
+    def _bundles(self, table: Table, problems: list[tuple[str, str]]) -> dict[date, list[Bundle]]:
+        """List a table's bundles in its window, and of the days that somebody asks for."""
+        window = self._windows[str(table.name)]
+        listed = bundles(table, window, problems)
+        for more in self._asking.windows(table):
+            if more.start in window and more.last in window:
+                continue
+            for date, found in bundles(table, more, problems).items():
+                if self._asking.wants(table, date):
+                    listed.setdefault(date, found)
+        return listed
 
     def fingerprint_now(self, day: TableDay) -> str:
         """List one day again and return its fingerprint."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import platform
 import secrets
 import socket
+import threading
 import time
 import traceback
 from concurrent.futures import Future
@@ -20,6 +21,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import TYPE_CHECKING
 
+from loader import giving_up
 from loader.bigquery import tables
 from loader.bigquery.batches import Batches
 from loader.bigquery.ledger import Ledger
@@ -44,6 +46,8 @@ from loader.stopping import Stopping
 from loader.verifying import Verifier, say_distrusted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from jostler.schema import Fields
     from loader.bigquery.reconcile import Reconciliation
     from loader.cli.console import Console
@@ -51,7 +55,7 @@ if TYPE_CHECKING:
     from loader.loading import Item, Verify, Waited
     from loader.notify.receivers import Secrets
     from loader.plan.discover import Table
-    from loader.plan.due import DayKey
+    from loader.plan.due import DayKey, Known
     from loader.spark.wave import Verified
 
 ROUNDS = 5
@@ -66,20 +70,30 @@ class Loader:
         options: what to do.
         console: shows events, progress and the result.
         verify: verifies days; None for a `Verifier`.
+        keep: keeps Spark's session beyond the run; None to end it with the run.
 
     Attributes:
         run_id: the run's id in ledger, rejects and staging.
         outbox: tells receivers what became of days.
         stopping: whether a signal asked the run to end early.
+        enough: set from outside to leave the days that have not begun to the next run.
         not_begun: the days left to the next run because this one ended early.
         waited: how long the days of each experiment waited.
     """
 
-    def __init__(self, options: Options, console: Console, verify: Verify | None = None) -> None:
+    def __init__(
+        self,
+        options: Options,
+        console: Console,
+        verify: Verify | None = None,
+        keep: ExitStack | None = None,
+    ) -> None:
         self._options = options
         self._console = console
         self._verify = verify
+        self._keep = keep
         self.stopping = Stopping(console)
+        self.enough = threading.Event()
         self.not_begun: list[TableDay] = []
         self.waited: dict[str, Waited] = {}
         self._warehouse = Warehouse(options.project, options.location, options.patience_s)
@@ -117,6 +131,7 @@ class Loader:
         """
         found = self.planner.discover()
         self._ledger.prepare()
+        self.planner.prepare_requests()
         for table in found:
             self.outbox.subscribe(str(table.name), self.planner.assets.of(table).notify or ())
         outcomes: dict[DayKey, Outcome] = {}
@@ -125,7 +140,7 @@ class Loader:
             stack.enter_context(self.outbox)  # ends after the batches: it tells their last rows
             stack.enter_context(self._batches)
             ready = self.planner.prepare(found)
-            due, refusals = self.planner.plan(ready, self._options.force)
+            due, refusals = self.planner.plan(ready, self._options.force, take=True)
             due = self.planner.within_quota(due)
             verifier = Verifier(
                 self._options,
@@ -133,17 +148,12 @@ class Loader:
                 self.planner,
                 staging=self._run.staging,
                 stopping=self.stopping,
-                stack=stack,
+                stack=self._keep or stack,
             )
-            for _ in range(ROUNDS):
-                for refusal in refusals:
-                    outcomes[refusal.day.key] = _refused(refusal)
-                for outcome in self._load_all(due, verifier):
-                    outcomes[outcome.day.key] = outcome
-                again = {o.day.key: o for o in outcomes.values() if o.overtaken}
-                if not again or self.not_begun:
-                    break
-                due, refusals = self._plan_again(again, outcomes)
+            known = self.planner.known
+            self._rounds(due, refusals, verifier, outcomes)
+            self._try_again(verifier, outcomes)
+            self._give_up(known, outcomes)
         for key, outcome in outcomes.items():
             if outcome.overtaken:
                 why = f"the day changed {ROUNDS} times while it was being loaded"
@@ -153,6 +163,54 @@ class Loader:
         self._finish_first_loads(ready, outcomes)
         self._clean_staging()
         return list(outcomes.values())
+
+    def _rounds(
+        self,
+        due: list[TableDay],
+        refusals: list[Refusal],
+        verifier: Verifier,
+        outcomes: dict[DayKey, Outcome],
+    ) -> None:
+        """Load days, and again those that another loader changed meanwhile."""
+        for _ in range(ROUNDS):
+            for refusal in refusals:
+                outcomes[refusal.day.key] = _refused(refusal)
+            for outcome in self._load_all(due, verifier):
+                outcomes[outcome.day.key] = outcome
+            again = {o.day.key: o for o in outcomes.values() if o.overtaken}
+            if not again or self.not_begun:
+                break
+            due, refusals = self._plan_again(again, outcomes)
+
+    def _try_again(self, verifier: Verifier, outcomes: dict[DayKey, Outcome]) -> None:
+        """Load the days once more whose failures can pass, after growing pauses."""
+        for tries in range(1, giving_up.TRIES):
+            again = {
+                key: outcome for key, outcome in outcomes.items() if giving_up.can_pass(outcome)
+            }
+            if not again or self.not_begun or self._stops():
+                return
+            wait_s = giving_up.pause_s(tries)
+            self._console.event("days.tried_again", "warning", days=len(again), wait_s=wait_s)
+            if self.stopping.requested.wait(wait_s):
+                return
+            due, refusals = self._plan_again(again, outcomes)
+            self._rounds(due, refusals, verifier, outcomes)
+
+    def _give_up(self, known: Mapping[DayKey, Known], outcomes: dict[DayKey, Outcome]) -> None:
+        """Record the days that have failed for longer than --give-up-after."""
+        now = datetime.now(UTC)
+        for key, outcome in outcomes.items():
+            before = known.get(key, UNKNOWN)
+            after_s = self._options.give_up_after_s
+            if not (since := giving_up.failing_since(outcome, before, now, after_s)):
+                continue
+            made_ms = self.planner.ready[key[0]].made_ms
+            row = giving_up.abandoned_row(outcome, before, self._run, made_ms)
+            self._batches.add(row).add_done_callback(self.planner.report_unwritten)
+            outcomes[key] = replace(outcome, status=Status.ABANDONED)
+            facts = {"table": key[0], "day": str(key[1]), "since": since.isoformat()}
+            self._console.event("day.abandoned", "error", **facts, why=outcome.why)
 
     def compare(self) -> Reconciliation:
         """Compare all days of the window with their index and with BigQuery; change nothing."""
@@ -222,8 +280,7 @@ class Loader:
         lanes: Lanes[Item] = Lanes(due, most=most, share=share.__getitem__, most_bytes=WAVE_BYTES)
         verifier.progress = Progress(days=len(due), size_bytes=sum(d.size_bytes for d in due))
         verify = self._verify or verifier.verify
-        stop = self.stopping.requested.is_set
-        with Loading(lanes, verify, self._finish, most=most, stop=stop) as loading:
+        with Loading(lanes, verify, self._finish, most=most, stop=self._stops) as loading:
             self.stopping.loading = loading.count
             loading.run()
         for experiment, waited in loading.waited.items():
@@ -235,6 +292,10 @@ class Loader:
         begun = {outcome.day.key for outcome in outcomes}
         self.not_begun += [day for day in due if day.key not in begun]
         return outcomes
+
+    def _stops(self) -> bool:
+        """Return whether no further day is to begin."""
+        return self.stopping.requested.is_set() or self.enough.is_set()
 
     def _shares(self, due: list[TableDay]) -> dict[str, float]:
         """Return the share of each experiment: the least that an asset of its tables says."""

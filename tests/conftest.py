@@ -67,6 +67,7 @@ def environment(faulty_gcs: FaultyServer, warehouse: BigQueryServer) -> Iterator
         patch.setenv("BIGQUERY_EMULATOR_HOST", warehouse.url)
         patch.setenv("JAVA_TOOL_OPTIONS", QUICK_JVM)
         patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setattr("loader.giving_up.PAUSE_S", 0.02)
         yield
 
 

@@ -28,6 +28,8 @@ TRIES = 3
 LABEL = "jostler-fingerprint"
 RUN_LABEL = "jostler-run"
 LEDGER_LABEL = "jostler-ledger"
+REQUEST_LABEL = "jostler-requested"
+"""When the request was made that the job loads a day for: microseconds since 1970."""
 
 
 class Jobs(Protocol):

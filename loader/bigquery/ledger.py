@@ -9,16 +9,16 @@ It adds columns that tables of an older version lack, and refuses tables with ot
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from jostler.format.bigquery_names import TableName
 from jostler.schema import Field, Relation, compare, fields_from_api, merged
 from loader.bigquery.warehouse import api_schema
-from loader.errors import RunError
+from loader.errors import RunError, WarehouseError
 from loader.plan.due import DIGEST_BYTES, Known, Loaded, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import date, datetime
 
     from jostler.schema import Fields
@@ -31,13 +31,13 @@ COMPACTIONS = "compactions"
 NOTIFICATIONS = "notifications"
 
 
-def _columns(text: str) -> Fields:
+def columns(text: str) -> Fields:
     """Read columns from a text with one per line: name, type, description."""
     lines = [line.split(maxsplit=2) for line in text.strip().splitlines()]
     return tuple(Field(name=name, type=kind, description=text) for name, kind, text in lines)
 
 
-LOADS_FIELDS = _columns("""
+LOADS_FIELDS = columns("""
 table         STRING    Table as project.dataset.table.
 Experiment    STRING    The experiment, as in the bucket.
 Datatype      STRING    The datatype, as in the bucket.
@@ -79,7 +79,7 @@ Host          STRING    Where the driver ran.
 Version       STRING    Of the loader, of Python and of Spark.
 """)
 
-REJECT_FIELDS = _columns("""
+REJECT_FIELDS = columns("""
 table         STRING    Table that the row was meant for, as project.dataset.table.
 date          DATE      Day of its bundle.
 ArchiveURL    STRING    Bundle that holds the row.
@@ -93,7 +93,7 @@ JobID         STRING    Load job of the day as it was planned; its number may ha
 RunID         STRING    The run, as in loads.
 """)
 
-COMPACTION_FIELDS = _columns("""
+COMPACTION_FIELDS = columns("""
 date          DATE      Day of the bundles.
 Datatype      STRING    Of the bundles.
 Place         STRING    Prefix of the experiment's objects in the bucket.
@@ -114,7 +114,7 @@ Host          STRING    Where the driver ran.
 Version       STRING    Of the loader, of Python and of Spark.
 """)
 
-NOTIFICATION_FIELDS = _columns("""
+NOTIFICATION_FIELDS = columns("""
 table         STRING    Table of the day, as project.dataset.table; null of a subscription.
 date          DATE      The day that the receiver is told of; null of a subscription.
 EventID       STRING    Id of the CloudEvent; the same whenever the event is sent.
@@ -143,11 +143,19 @@ _REJECTS_SQL = """\
 SELECT r.* FROM `{reject_rows}` AS r JOIN `{days}` AS d
   ON r.`table` = d.`table` AND r.`date` = d.`date` AND r.RunID = d.RunID"""
 _STATE_SQL = """\
-SELECT `table`, `date`, Attempt, Status, Fingerprint, Buckets, TableMade, RowsRead, RowsRejected
+SELECT `table`, `date`, Attempt, Status, Fingerprint, Buckets, TableMade, RowsRead, RowsRejected,
+  FailedSince
 FROM (
-  SELECT *, ROW_NUMBER() OVER (
-    PARTITION BY `table`, `date` ORDER BY TableMade DESC, Attempt DESC, Finished DESC) AS nth
-  FROM `{loads}` WHERE `table` IN UNNEST(@tables) AND Status != 'skipped' AND `date` IS NOT NULL
+  SELECT *,
+    MIN(IF(Status = 'failed' AND (ended IS NULL OR Finished > ended), Finished, NULL)) OVER (
+      PARTITION BY `table`, `date`, TableMade, Fingerprint) AS FailedSince,
+    ROW_NUMBER() OVER (
+      PARTITION BY `table`, `date` ORDER BY TableMade DESC, Attempt DESC, Finished DESC) AS nth
+  FROM (
+    SELECT *, MAX(IF(Status = 'failed', NULL, Finished)) OVER (
+      PARTITION BY `table`, `date`, TableMade) AS ended
+    FROM `{loads}` WHERE `table` IN UNNEST(@tables) AND Status != 'skipped' AND `date` IS NOT NULL
+  )
 ) WHERE nth = 1"""
 
 _LOADED_SQL = """\
@@ -183,10 +191,10 @@ class Ledger:
         Raises:
             RunError: a table has other columns than these.
         """
-        self._table(LOADS, LOADS_FIELDS, "One row for each day and attempt of the loader.")
-        self._table(REJECT_ROWS, REJECT_FIELDS, "Bad rows of every attempt; see the view rejects.")
-        self._view("days", _DAYS_SQL, "The newest success or refusal of each day of each table.")
-        self._view("rejects", _REJECTS_SQL, "The bad rows that the newest loads left out.")
+        self.table(LOADS, LOADS_FIELDS, "One row for each day and attempt of the loader.")
+        self.table(REJECT_ROWS, REJECT_FIELDS, "Bad rows of every attempt; see the view rejects.")
+        self.view("days", _DAYS_SQL, "The newest success or refusal of each day of each table.")
+        self.view("rejects", _REJECTS_SQL, "The bad rows that the newest loads left out.")
 
     def prepare_compactions(self) -> None:
         """Create the table `compactions`, or add columns that an older one lacks.
@@ -194,7 +202,7 @@ class Ledger:
         Raises:
             RunError: it has other columns than these.
         """
-        self._table(COMPACTIONS, COMPACTION_FIELDS, "One row for each merge of bundles.")
+        self.table(COMPACTIONS, COMPACTION_FIELDS, "One row for each merge of bundles.")
 
     def prepare_notifications(self) -> None:
         """Create the table `notifications`, or add columns that an older one lacks.
@@ -203,7 +211,7 @@ class Ledger:
             RunError: it has other columns than these.
         """
         about = "Who was told of which day, and what is still to be told; rows are only appended."
-        self._table(NOTIFICATIONS, NOTIFICATION_FIELDS, about)
+        self.table(NOTIFICATIONS, NOTIFICATION_FIELDS, about)
 
     def made_ms(self, table: str) -> int:
         """Return when a table was created, in ms since 1970; call after `prepare`."""
@@ -219,13 +227,20 @@ class Ledger:
         """Return whether the ledger exists."""
         return self._warehouse.get_table(self.name(LOADS)) is not None
 
-    def _table(self, table: str, fields: Fields, description: str) -> None:
+    def table(
+        self, table: str, fields: Fields, description: str, *, partitioned_by: str = "date"
+    ) -> None:
+        """Create a table, or add columns that an older one lacks.
+
+        Raises:
+            RunError: it has other columns than these.
+        """
         name = self.name(table)
         found = self._warehouse.get_table(name)
         if found is None:
             of_dataset = "Ledger and rejects of the jostler loader."
             self._warehouse.make_dataset(name.project, name.dataset, of_dataset)
-            partitioning = {"type": "DAY", "field": "date"}
+            partitioning = {"type": "DAY", "field": partitioned_by}
             properties: Json = {"schema": api_schema(fields), "description": description}
             found = self._warehouse.create_table(
                 name, {**properties, "timePartitioning": partitioning}
@@ -241,8 +256,23 @@ class Ledger:
         assert found.created is not None
         self._made[table] = round(found.created.timestamp() * 1000)
 
-    def _view(self, view: str, sql: str, description: str) -> None:
-        names = {table: self.name(table) for table in (LOADS, REJECT_ROWS, "days")}
+    def append(self, table: str, lines: BinaryIO, job_id: str) -> None:
+        """Append lines of JSON to a table, all or none.
+
+        Raises:
+            WarehouseError: they are not written.
+        """
+        config = {"sourceFormat": "NEWLINE_DELIMITED_JSON", "writeDisposition": "WRITE_APPEND"}
+        job = self._warehouse.load_file(str(self.name(table)), lines, job_id, config)[0]
+        if job.reason:
+            messages = "; ".join(str(error.get("message")) for error in job.errors)
+            raise WarehouseError(f"job {job.id} into {table}: {messages}", reason=job.reason)
+
+    def view(
+        self, view: str, sql: str, description: str, names: Mapping[str, object] | None = None
+    ) -> None:
+        """Create a view, or change its SQL; `names` are the tables and views that it reads."""
+        names = names or {table: self.name(table) for table in (LOADS, REJECT_ROWS, "days")}
         query = {"query": sql.format(**names), "useLegacySql": False}
         found = self._warehouse.get_table(self.name(view))
         if found is None:
@@ -306,6 +336,7 @@ class Ledger:
                 fingerprint=row["Fingerprint"] or "",
                 buckets=frozenset((row["Buckets"] or "").split()),
                 bad_fraction=(row["RowsRejected"] or 0) / max(1, row["RowsRead"] or 0),
+                failed_since=row["FailedSince"],
             )
             for row in self._warehouse.rows(sql, tables=sorted(tables))
             if row["TableMade"] == tables[row["table"]]

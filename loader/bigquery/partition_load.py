@@ -13,6 +13,7 @@ import io
 import json
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from loader.bigquery import attempts
@@ -21,7 +22,7 @@ from loader.bigquery.batches import URIS_MAX
 from loader.bigquery.record import MISMATCH, DayReport, Outcome, Run
 from loader.bucket import open_bucket, split_url
 from loader.errors import BucketError, MissingError, WarehouseError
-from loader.plan.due import Status, loss_message
+from loader.plan.due import EPOCH, Asked, Status, loss_message
 from loader.plan.losses import has_merged, left_out, merged_since, too_few
 from loader.spark.wave import refused_id
 
@@ -142,7 +143,13 @@ class PartitionLoader:
         if job.rows != found.good:
             why = f"job {job.id} wrote {job.rows} rows, {found.good} were expected"
             return self._failed(report, MISMATCH, why, attempt=ended.attempt)
-        row = report.row(Status.SUCCESS, ended.attempt, job=job.id, loaded=job.rows)
+        row = report.row(
+            Status.SUCCESS,
+            ended.attempt,
+            job=job.id,
+            loaded=job.rows,
+            asked=_asked(job, day.requested),
+        )
         return self._record(report, row, job)
 
     def _failed(
@@ -216,7 +223,7 @@ class DayJobs:
         # Without the partition in its name, WRITE_TRUNCATE would replace the whole table.
         target = f"{day.table.name}${day.date:%Y%m%d}"
         name = job_id(day, self.ready, attempt)
-        config = load_config(day.fingerprint, self.run.id, self.ledger)
+        config = load_config(day.fingerprint, self.run.id, self.ledger, day.requested)
         uris = self.found.uris
         if not uris:
             # A load job needs a source; an empty upload empties the partition, in one atomic step
@@ -241,6 +248,8 @@ class DayJobs:
             return True
         if day.forced or job.labels.get(attempts.LEDGER_LABEL) != self.ledger:
             return False
+        if day.requested and _requested_us(job) < int(day.requested.label):
+            return False  # it was loaded before somebody asked for it, or without knowing of it
         return bool(job.reason) or self.warehouse.count(day.table.name, day.date) == job.rows
 
     def lost(self, job: Job) -> str:
@@ -293,7 +302,7 @@ def job_id(day: TableDay, ready: Ready, attempt: int) -> str:
     return f"jostler-{name.dataset}-{name.table}-{day.date:%Y%m%d}-{ready.made_ms}-{attempt}"
 
 
-def load_config(fingerprint: str, run_id: str, ledger: str) -> Json:
+def load_config(fingerprint: str, run_id: str, ledger: str, requested: Asked | None = None) -> Json:
     """Return the settings of a load job besides source and destination.
 
     It has no schema: with WRITE_TRUNCATE the job's schema would replace the table's, which is as it
@@ -311,6 +320,7 @@ def load_config(fingerprint: str, run_id: str, ledger: str) -> Json:
             attempts.LABEL: fingerprint,
             attempts.RUN_LABEL: run_id,
             attempts.LEDGER_LABEL: ledger,
+            **({attempts.REQUEST_LABEL: requested.label} if requested else {}),
         },
     }
 
@@ -328,6 +338,20 @@ def _ended(outcome: Outcome) -> Future[Outcome]:
     ended: Future[Outcome] = Future()
     ended.set_result(outcome)
     return ended
+
+
+def _asked(job: Job, requested: Asked | None) -> Asked | None:
+    """Return the newer of a day's request and the one that a job was submitted for."""
+    at = EPOCH + timedelta(microseconds=_requested_us(job))
+    if at == EPOCH or (requested and requested.at >= at):
+        return requested
+    return Asked(id="", at=at)
+
+
+def _requested_us(job: Job) -> int:
+    """Return the time of the request that a job was submitted for; 0 if it was for none."""
+    label = job.labels.get(attempts.REQUEST_LABEL, "")
+    return int(label) if label.isdecimal() else 0
 
 
 def _reason(job: Job) -> tuple[str, str]:

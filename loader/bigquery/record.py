@@ -18,7 +18,7 @@ from loader.plan.due import Status, object_digest
 if TYPE_CHECKING:
     from loader.bigquery.tables import Ready
     from loader.bigquery.warehouse import Json
-    from loader.plan.due import Known, TableDay
+    from loader.plan.due import Asked, Known, TableDay
     from loader.spark.wave import StagingPaths, Verified
 
 STARTED = "%Y%m%dt%H%M%S"
@@ -33,8 +33,8 @@ class Outcome:
     """The result of a day in this run.
 
     `overtaken`: another loader has changed it; `misled`: its index was wrong, so it must be
-    verified in full; `failure`: the class of its failure.  The last three are numbers of bundles,
-    as in `Verified`.
+    verified in full; `error`: its ErrorClass; `failure`: the class of its failure.  The last three
+    are numbers of bundles, as in `Verified`.
     """
 
     day: TableDay
@@ -45,6 +45,7 @@ class Outcome:
     rejected: int = 0
     repeated: int = 0
     why: str = ""
+    error: str = ""
     failure: FailureClass | None = None
     spent_s: float = 0.0
     overtaken: bool = False
@@ -96,6 +97,7 @@ class DayReport:
         job: str = "",
         loaded: int = 0,
         why: tuple[str, str] = ("", ""),
+        asked: Asked | None = None,
     ) -> Json:
         """Return a ledger row whose numbers add up.
 
@@ -108,6 +110,7 @@ class DayReport:
             job: the id of the load job.
             loaded: how many rows it wrote.
             why: ErrorClass and ErrorText.
+            asked: the request that the job was for, if that is newer than the day's.
         """
         found, day, now = self.found, self.found.day, datetime.now(UTC)
         rejected = 0 if status is Status.FAILED else found.rejected
@@ -125,6 +128,7 @@ class DayReport:
             "Finished": now.isoformat(),
             "Seconds": round((now - self.started).total_seconds(), 3),
             "Reason": day.reason,
+            **request_columns(asked or day.requested),
             "Bundles": len(day.bundles),
             "Rewritten": found.rewritten,
             "Corrupt": found.corrupt,
@@ -170,9 +174,16 @@ class DayReport:
             rejected=row["RowsRejected"],
             repeated=row["RowsRepeated"],
             why=row["ErrorText"],
+            error=row["ErrorClass"],
             failure=FailureClass(row["FailureClass"]) if row["FailureClass"] else None,
             spent_s=row["Seconds"],
         )
+
+
+def request_columns(asked: Asked | None) -> Json:
+    """Return the columns of the ledger that name a request."""
+    at = asked.at.isoformat() if asked else None
+    return {"RequestID": asked.id or None if asked else None, "RequestedAt": at}
 
 
 def _refutes(row: Json) -> bool:

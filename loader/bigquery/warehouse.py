@@ -11,6 +11,7 @@ import re
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -27,8 +28,7 @@ from loader.bigquery.polling import GROWTH, MOST_S, Polling
 from loader.errors import RunError, WarehouseError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from datetime import date
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from jostler.format.bigquery_names import TableName
     from jostler.schema import Fields
@@ -180,6 +180,24 @@ class Warehouse:
                 job_retry=self._job_retry,
             )
             return [dict(row.items()) for row in found]
+
+    def execute(self, sql: str, parameters: Mapping[str, str | date | None]) -> None:
+        """Run a statement that changes data; parameters are strings or dates."""
+        given = [
+            bigquery.ScalarQueryParameter(
+                name, "DATE" if isinstance(value, date) else "STRING", value
+            )
+            for name, value in parameters.items()
+        ]
+        with _translated("statement"):
+            self._client.query_and_wait(
+                sql,
+                job_config=bigquery.QueryJobConfig(query_parameters=given),
+                location=self.location,
+                api_timeout=TIMEOUT_S,
+                retry=self._retry,
+                job_retry=self._job_retry,
+            )
 
     def count(self, name: TableName, day: date) -> int:
         """Count the rows of a day."""

@@ -107,7 +107,7 @@ def _leave(url: str, registry: CollectorRegistry, console: Console, **group: str
 def _dry_run(loader: Loader, options: Options, console: Console) -> int:
     """Print which days would be loaded, and why."""
     planner = loader.planner
-    due, refusals = planner.plan(planner.look(planner.discover()), options.force)
+    due, refusals = planner.plan(planner.look(planner.discover()), options.force, take=True)
     due = planner.within_quota(due)
     rows = [
         (

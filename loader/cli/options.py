@@ -21,6 +21,7 @@ from loader.cli.values import (
     Values,
     choice,
     count,
+    duration,
     fraction,
     given_words,
     matching,
@@ -94,6 +95,8 @@ class Options:
     parallel_days: int
     share: float
     jobs_per_day: int
+    give_up_after_s: float
+    every_s: float
     patience_s: float
     native: Use
     master: str
@@ -146,6 +149,8 @@ HELP: Help = (
     ("parallel-days", "N", "64", "days verified in one Spark job and loaded at the same time"),
     ("share", "0..1", "0.5", "largest part of the parallel days that one experiment may hold"),
     ("jobs-per-day", "N", "1400", "load jobs of a table in 24 hours; the rest waits"),
+    ("give-up-after", "TIME", "7d", "how long a day may fail until no run tries it any more"),
+    ("every", "TIME", "", "stay, and load again at this interval, such as 5m; or when asked"),
     ("patience", "SECONDS", "120", "how long a request to bucket or BigQuery is tried again"),
     ("native", "|".join(Use), "auto", "jostler-native, which accepts good rows fast"),
     ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
@@ -229,6 +234,8 @@ class _Values(Values):
             max_bad_fraction=self.one("max-bad-fraction", fraction) or 0.0,
             parallel_days=self.one("parallel-days", count(1000)) or 1,
             jobs_per_day=self.one("jobs-per-day", count(30_000)) or 1,
+            give_up_after_s=self.one("give-up-after", duration) or 0.0,
+            every_s=(self.one("every", duration) or 0.0) if self.text("every") else 0.0,
             share=self.one("share", fraction) or 0.0,
             patience_s=self.one("patience", seconds) or 0.0,
             native=self.one("native", one_of(Use)) or Use.AUTO,
@@ -255,6 +262,9 @@ class _Values(Values):
 
     def _modes(self) -> None:
         """Refuse switches that exclude each other: --verify-only neither plans nor loads."""
+        for other in ("dry-run", "verify-only", "force"):
+            if self.text("every") and self.text(other) == "true":
+                self.problems.append(f"--{other} and --every: only one of them")
         for other in ("dry-run", "force"):
             if self.text(other) == self.text("verify-only") == "true":
                 self.problems.append(f"--{other} and --verify-only: only one of them")

@@ -22,6 +22,8 @@ _Enum = TypeVar("_Enum", bound="StrEnum")
 Help = tuple[tuple[str, str, str, str], ...]
 """Option, metavar ("" for a switch, "*" after it for a repeatable one), default, help."""
 _UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_DURATION_RE = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
 _SIZE_RE = re.compile(r"([0-9]{1,15})(|B|KiB|MiB|GiB)", re.ASCII)
 
 
@@ -179,6 +181,14 @@ def seconds(text: str) -> float:
     if not 0 < _number(text) < float("inf"):
         raise ValueError(f"{text!r} is not a number of seconds")
     return float(text)
+
+
+def duration(text: str) -> float:
+    """Convert a number with a unit, such as 90s, 5m, 6h or 7d, to seconds."""
+    found = _DURATION_RE.fullmatch(text)
+    if not found or int(found[1]) == 0:
+        raise ValueError(f"{text!r} is not a time such as 90s, 5m, 6h or 7d")
+    return float(int(found[1]) * _SECONDS[found[2]])
 
 
 def switch(text: str) -> bool:

@@ -176,9 +176,13 @@ def discover(buckets: Iterable[Bucket], options: Options) -> Discovered:
 def missing(what: str, wanted: Iterable[str], there: set[str]) -> Iterator[tuple[str, str]]:
     """Report each selected name that does not exist, with the most similar one that does."""
     for name in sorted(set(wanted) - there):
-        near = difflib.get_close_matches(name, there, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        yield f"--{what} {name}", f"no table schema of {what} {name}{hint}"
+        yield f"--{what} {name}", f"no table schema of {what} {name}{nearest(name, there)}"
+
+
+def nearest(name: str, there: Iterable[str]) -> str:
+    """Return the end of a sentence that asks for the most similar name; empty if none is."""
+    near = difflib.get_close_matches(name, list(there), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _of_bucket(bucket: Bucket, options: Options, found: Discovered) -> Iterator[Source]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from jostler.schema import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from datetime import date, datetime
+    from datetime import date
 
     from jostler.schema import Field, Fields
     from loader.plan.discover import Bundle, Table
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     DayKey = tuple[str, date]
 
 FORCED = "forced"
+REQUESTED = "requested"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DIGEST_BYTES = 4  # short, for a ledger row has one for each object of the day
 FORMAT_VERSION = 2
 """Change this when the same bundles would give other rows; all days are then due."""
@@ -60,6 +63,8 @@ class Known:
         fingerprint: the fingerprint in that row.
         buckets: the buckets of the bundles that were last loaded.
         bad_fraction: the fraction of bad rows in that row.
+        failed_since: when the day first failed with that fingerprint, since it last ended
+            otherwise; None if it has not.
     """
 
     attempt: int = 0
@@ -67,6 +72,7 @@ class Known:
     fingerprint: str = ""
     buckets: frozenset[str] = frozenset()
     bad_fraction: float = 0.0
+    failed_since: datetime | None = None
 
 
 UNKNOWN = Known()
@@ -82,7 +88,7 @@ class Asked:
     @property
     def label(self) -> str:
         """The time as a label of a load job: microseconds since 1970."""
-        return str(round(self.at.timestamp() * 1_000_000))
+        return str((self.at - EPOCH) // timedelta(microseconds=1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +218,13 @@ def _without_description(field: Field) -> Field:
 
 
 def decide(
-    day: TableDay, known: Known, *, force: bool, accept: bool, max_bad: float
+    day: TableDay,
+    known: Known,
+    *,
+    force: bool,
+    accept: bool,
+    max_bad: float,
+    asked: Asked | None = None,
 ) -> TableDay | Refusal | None:
     """Decide what to do with a day: load it (with the reason), refuse it, or skip it (None).
 
@@ -222,8 +234,9 @@ def decide(
         force: load it even if it is up to date.
         accept: load it even if objects or buckets from which it was loaded are gone.
         max_bad: the largest fraction of bad rows with which a day is loaded.
+        asked: the newest request for the day that is not answered.
     """
-    day = replace(day, attempt=max(day.attempt, known.attempt))
+    day = replace(day, attempt=max(day.attempt, known.attempt), requested=asked)
     missing = known.buckets - {bundle.bucket for bundle in day.bundles}
     if missing and not accept:
         why = (
@@ -232,12 +245,20 @@ def decide(
             " --accept-deletions"
         )
         return Refusal(day=day, status=Status.FAILED, why=why)
-    if force:
-        return replace(day, reason=FORCED)
+    if force or asked:
+        return replace(day, reason=FORCED if force else REQUESTED)
+    return _of_known(day, known, max_bad)
+
+
+def _of_known(day: TableDay, known: Known, max_bad: float) -> TableDay | Refusal | None:
+    """Decide by the newest ledger row of a day alone."""
     if known.status is None or known.fingerprint != day.fingerprint:
         return replace(day, reason="changed" if known.status else "new")
     if known.status is Status.SUCCESS:
         return None
+    if known.status is Status.ABANDONED:
+        why = "it has failed for too long, and has not changed: ask for it, or use --force"
+        return Refusal(day=day, status=Status.ABANDONED, why=why)
     if known.status is Status.REJECTED and known.bad_fraction > max_bad:
         why = f"{known.bad_fraction:.3f} of its rows are bad, and nothing has changed since"
         return Refusal(day=day, status=Status.REJECTED, why=why)
@@ -245,7 +266,7 @@ def decide(
 
 
 def within(days: Iterable[TableDay], left: Mapping[str, int], window: Window) -> list[TableDay]:
-    """Choose the days to load now: first those in the window, then the oldest.
+    """Choose the days to load now: those asked for, those in the window, then the oldest.
 
     Args:
         days: the due days.
@@ -254,7 +275,8 @@ def within(days: Iterable[TableDay], left: Mapping[str, int], window: Window) ->
     """
     taken: Counter[str] = Counter()
     chosen = []
-    for day in sorted(days, key=lambda day: (day.date not in window, day.date)):
+    urgency = lambda day: (day.requested is None, day.date not in window, day.date)  # noqa: E731
+    for day in sorted(days, key=urgency):
         name = str(day.table.name)
         if taken[name] < left.get(name, 0):
             taken[name] += 1

@@ -14,6 +14,7 @@ from loader.bigquery.ledger import (
     NOTIFICATION_FIELDS,
     REJECT_FIELDS,
 )
+from loader.bigquery.requests import REQUEST_DAYS_FIELDS, REQUEST_FIELDS
 from loader.cli.audit_options import HELP as AUDIT_HELP
 from loader.cli.compact_options import HELP as COMPACT_HELP
 from loader.cli.metrics import of_compaction
@@ -56,6 +57,9 @@ def test_each_option_is_described_with_its_default() -> None:
 
 def test_each_column_is_described_as_the_table_has_it() -> None:
     """In the same order: the text is also the column's description in BigQuery."""
+    page = (ROOT / "docs/requests.md").read_text()
+    for field in (*REQUEST_FIELDS, *REQUEST_DAYS_FIELDS):
+        assert f"| `{field.name}` | {field.type} | {field.description} |" in page
     for heading, fields in (("The ledger", LOADS_FIELDS), ("The rejects", REJECT_FIELDS)):
         told = [(row[0].strip("`"), row[1], row[2]) for row in rows(heading)]
         assert told == [(field.name, field.type, field.description) for field in fields]

@@ -1,0 +1,310 @@
+"""Who asks for days to be loaded anew gets them, once, and an answer."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from google.api_core.exceptions import BadRequest
+
+from loader.__main__ import main
+from loader.bigquery.attempts import REQUEST_LABEL
+from loader.bigquery.ledger import LOADS_FIELDS, REJECT_FIELDS
+from tests.loader.plain import load
+from tests.loader.test_trust import _table
+from tests.loader.world import DAY, PLACE, World, row
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FOO = "raw_exp.foo1"
+TABLES = ("--datatype", "foo1")
+
+
+@pytest.fixture
+def loaded(world: World) -> World:
+    """Three days that are loaded."""
+    world.put_schema()
+    for number in range(3):
+        day = DAY + timedelta(days=number)
+        world.put_bundle([row(number, day=day)], day=day)
+    assert load(world).code == 0
+    return world
+
+
+def ask(world: World, first: date = DAY, last: date | None = None, **columns: str) -> None:
+    """Ask as a person does, in SQL."""
+    values = {"Experiment": "exp", "Datatype": "foo1", **columns}
+    names = ", ".join([*values, "StartDate", "EndDate"])
+    texts = ", ".join(f"'{value}'" for value in values.values())
+    end = f"'{last}'" if last else "NULL"
+    world.sql(f"INSERT INTO jostler.requests ({names}) VALUES ({texts}, '{first}', {end})")
+
+
+def status(world: World) -> list[dict[str, Any]]:
+    return world.sql("SELECT * FROM jostler.request_status ORDER BY RequestedAt")
+
+
+def states(world: World) -> list[tuple[Any, ...]]:
+    return [(told["State"], told["DaysDone"], told["DaysAsked"]) for told in status(world)]
+
+
+def attempts(world: World, day: date = DAY) -> list[int]:
+    return [told["Attempt"] for told in world.ledger() if told["date"] == day]
+
+
+def jobs(world: World) -> Sequence[Any]:
+    return [job for job in world.client.list_jobs() if "-foo1-" in job.job_id]
+
+
+def test_a_request_loads_its_days_anew_once_and_is_answered(loaded: World) -> None:
+    ask(loaded, DAY, DAY + timedelta(days=1), Reason="the disk was wrong")
+    (told,) = status(loaded)
+    assert (told["State"], told["DaysAsked"]) == ("open", 0)
+    assert told["RequestedBy"].endswith("@localhost")
+
+    ran = load(loaded)
+
+    assert ran.code == 0
+    assert {day for (_, day), event in ran.days.items() if event["reason"] == "requested"} == {
+        "2026-01-02",
+        "2026-01-03",
+    }
+    assert states(loaded) == [("done", 2, 2)]
+    assert attempts(loaded) == [1, 2]
+    assert attempts(loaded, DAY + timedelta(days=2)) == [1]
+    newest = [told for told in loaded.ledger() if told["Attempt"] == 2]
+    assert {line["RequestID"] for line in newest} == {told["RequestID"]}
+    assert {line["RequestedAt"] for line in newest} == {told["RequestedAt"]}
+
+    assert load(loaded).code == 0
+    assert attempts(loaded) == [1, 2]
+    assert len(jobs(loaded)) == 5
+
+
+def test_days_outside_of_the_runs_window_are_taken_too(loaded: World) -> None:
+    """The period of the run is another matter; runs for given days take no request."""
+    ask(loaded)
+    assert load(loaded, "--start", "2026/01/03", "--end", "2026/01/05").code == 0
+    assert states(loaded) == [("open", 0, 0)]
+
+    assert load(loaded, "--period", "daily").code == 0
+
+    assert states(loaded) == [("done", 1, 1)]
+    assert attempts(loaded) == [1, 2]
+
+
+def test_of_requests_for_one_day_the_newest_is_answered_and_with_it_the_older(
+    loaded: World,
+) -> None:
+    ask(loaded, DAY, DAY + timedelta(days=1), RequestID="older")
+    ask(loaded, DAY, RequestID="newer")
+
+    assert load(loaded).code == 0
+
+    assert states(loaded) == [("done", 2, 2), ("done", 1, 1)]
+    told = {line["date"]: line["RequestID"] for line in loaded.ledger() if line["Attempt"] == 2}
+    assert told == {DAY: "newer", DAY + timedelta(days=1): "older"}
+
+
+def test_a_newer_request_replaces_one_that_failed(loaded: World) -> None:
+    ask(loaded, RequestID="older")
+    loaded.fault("job_error", job="20260102", reason="invalid", message="it cannot be read")
+    assert load(loaded).code == 1
+    (told,) = status(loaded)
+    assert (told["State"], told["DaysDone"], told["DaysAsked"]) == ("failed", 0, 1)
+    assert "2026-01-02 of" in told["Error"]
+    assert "it cannot be read" in told["Error"]
+
+    ask(loaded, RequestID="newer")
+    assert load(loaded).code == 0
+
+    assert states(loaded) == [("done", 1, 1)] * 2
+    assert loaded.ledger()[-1]["RequestID"] == "newer"
+
+
+def test_a_request_that_failed_is_tried_by_the_next_run(loaded: World) -> None:
+    ask(loaded)
+    loaded.fault("job_error", job="20260102", reason="invalid")
+    assert load(loaded).code == 1
+
+    assert load(loaded).code == 0
+
+    assert states(loaded) == [("done", 1, 1)]
+
+
+def test_a_request_that_cannot_be_carried_out_says_why_and_stops_nothing(loaded: World) -> None:
+    ask(loaded, Experiment="exq")
+    ask(loaded, Datatype="fooo1")
+    ask(loaded, DAY, DAY - timedelta(days=1))
+    ask(loaded, date(2020, 1, 1), date(2020, 1, 2))
+    ask(loaded, RequestID="good")
+
+    ran = load(loaded)
+
+    assert ran.code == 0
+    told = status(loaded)
+    assert [one["State"] for one in told] == ["failed"] * 4 + ["done"]
+    assert "did you mean exp?" in told[0]["Error"]
+    assert "did you mean foo1?" in told[1]["Error"]
+    assert told[2]["Error"] == "EndDate 2026-01-01 is before StartDate 2026-01-02"
+    assert told[3]["Error"] == "no bundle of these days is in the bucket"
+    load(loaded)
+    assert len(loaded.sql("SELECT * FROM jostler.request_days WHERE State = 'refused'")) == 4
+
+
+def test_a_request_without_an_experiment_or_a_day_is_refused_by_the_table(loaded: World) -> None:
+    for sql in (
+        "INSERT jostler.requests (StartDate) VALUES ('2026-01-02')",
+        "INSERT jostler.requests (Experiment) VALUES ('exp')",
+    ):
+        with pytest.raises(BadRequest, match="cannot be null"):
+            loaded.sql(sql)
+
+
+def test_a_run_for_another_experiment_or_datatype_leaves_a_request_alone(loaded: World) -> None:
+    """Else it would be taken with some of its days only, or refused as unknown."""
+    ask(loaded)
+    loaded.sql("INSERT jostler.requests (Experiment, StartDate) VALUES ('exp', '2026-01-02')")
+    loaded.put_schema(datatype="bar1")
+
+    load(loaded, "--datatype", "bar1")
+    assert states(loaded) == [("open", 0, 0)] * 2
+    load(loaded, *TABLES)
+    assert states(loaded) == [("done", 1, 1), ("open", 0, 0)]
+    load(loaded)
+
+    assert states(loaded) == [("done", 1, 1)] * 2
+    assert attempts(loaded) == [1, 2, 3]
+
+
+def test_a_request_that_would_lose_rows_is_refused_for_that_day(loaded: World) -> None:
+    """As any load is, after objects have gone."""
+    for name in loaded.names("autoload/v1/exp/foo1/2026/01/02/"):
+        loaded.remove(name)
+    loaded.put_bundle([row(9)])
+    ask(loaded, DAY, DAY + timedelta(days=1))
+
+    assert load(loaded).code == 1
+
+    (told,) = status(loaded)
+    assert (told["State"], told["DaysDone"], told["DaysAsked"]) == ("failed", 1, 2)
+    assert "objects that it was loaded from are gone" in told["Error"]
+
+
+def test_a_day_whose_bundles_go_after_it_was_taken_is_answered(loaded: World) -> None:
+    ask(loaded)
+    loaded.fault("job_error", job="20260102", reason="invalid")
+    assert load(loaded).code == 1
+    for name in loaded.names("autoload/v1/exp/foo1/2026/01/02/"):
+        loaded.remove(name)
+    loaded.sql("DELETE FROM jostler.loads WHERE Status = 'failed'")
+
+    load(loaded)
+
+    (told,) = status(loaded)
+    assert (told["State"], told["Error"].partition(": ")[2]) == ("failed", "its bundles are gone")
+
+
+def test_a_day_with_too_many_bad_rows_ends_its_request_without_a_further_try(
+    loaded: World,
+) -> None:
+    day = DAY + timedelta(days=9)
+    loaded.put_bundle([b"bad"] * 3, day=day)
+    ask(loaded, day)
+    assert load(loaded).code == 1
+    assert load(loaded).code == 1
+
+    (told,) = status(loaded)
+    assert told["State"] == "failed"
+    assert "3 of 3 rows are bad" in told["Error"]
+    assert len(attempts(loaded, day)) == 1
+
+
+def test_a_load_from_before_a_request_is_no_answer_to_it(loaded: World) -> None:
+    """A run that knew nothing of it was killed before it told the ledger: the job is not enough."""
+    loaded.sql("DELETE FROM jostler.loads WHERE TRUE")
+    ask(loaded)
+
+    assert load(loaded).code == 0
+
+    assert states(loaded) == [("done", 1, 1)]
+    assert attempts(loaded) == [2]
+    assert attempts(loaded, DAY + timedelta(days=1)) == [1]
+    assert [REQUEST_LABEL in job.labels for job in jobs(loaded)].count(True) == 1
+
+
+def test_a_killed_runs_load_for_a_request_is_adopted_with_it(loaded: World) -> None:
+    ask(loaded)
+    assert load(loaded).code == 0
+    loaded.sql("DELETE FROM jostler.loads WHERE Attempt = 2")
+
+    assert load(loaded).code == 0
+
+    assert states(loaded) == [("done", 1, 1)]
+    assert len(jobs(loaded)) == 4
+    assert attempts(loaded) == [1, 2]
+
+
+def test_a_dry_run_shows_what_was_asked_for_and_takes_nothing(loaded: World) -> None:
+    ask(loaded)
+
+    ran = load(loaded, "--dry-run")
+
+    assert "requested" in ran.out
+    assert states(loaded) == [("open", 0, 0)]
+
+
+def test_a_ledger_of_a_version_without_requests_works_on(world: World) -> None:
+    """Made with the columns of before; its rows have nulls in the new ones."""
+    new = {"Experiment", "Datatype", "RequestID", "RequestedAt", "FailureClass"}
+    world.client.create_dataset("jostler")
+    world.client.create_table(_table(world, [one for one in LOADS_FIELDS if one.name not in new]))
+    rejects = _table(world, list(REJECT_FIELDS))
+    rejects = type(rejects)(f"{world.project}.jostler.reject_rows", schema=rejects.schema)
+    rejects.time_partitioning = _table(world, []).time_partitioning
+    world.client.create_table(rejects)
+    world.put_schema()
+    world.put_bundle([row(1)])
+    assert "would be loaded" in load(world, "--dry-run").out
+    assert load(world).code == 0
+    ask(world)
+
+    assert load(world).code == 0
+
+    assert states(world) == [("done", 1, 1)]
+    assert [told["Experiment"] for told in world.ledger()] == ["exp"] * 2
+
+
+def test_a_request_is_made_on_the_command_line(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before any load: it makes the tables; the first load takes it."""
+    words = ["request", "--project", world.project, "--experiment", "exp", "--first", "2026/01/02"]
+
+    assert main([*words, "--reason", "it's wrong"]) == 0
+
+    said = capsys.readouterr().out
+    (told,) = status(world)
+    assert told["RequestID"] in said
+    assert (told["StartDate"], told["EndDate"], told["Datatype"]) == (DAY, DAY, None)
+    assert told["Reason"] == "it's wrong"
+    world.put_schema()
+    world.put_bundle([row(1)])
+    load(world)
+    assert states(world) == [("done", 1, 1)]
+
+
+def test_wrong_words_of_a_request_are_all_reported(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--experiment", "e/x", "--first", "2026/01/02", "--last", "2026/01/01"]
+
+    assert main(["request", "--project", world.project, *words]) == 2
+
+    said = capsys.readouterr().err
+    assert "--experiment" in said
+    assert "--last: 2026/01/01 is before --first 2026/01/02" in said
+    assert main(["request", "--project", world.project]) == 2
+    assert PLACE.experiment == "exp"
