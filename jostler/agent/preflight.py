@@ -183,7 +183,7 @@ class _Preflight:
         self._assets, errors = asset_sync.read_files(self._config)
         if errors:
             raise CheckError("; ".join(str(error) for error in errors))
-        return f"{len(self._assets)} good" if self._assets else "none, which is well"
+        return f"{len(self._assets)} good" if self._assets else "none"
 
     def _compares(self, storage: Storage, file: AssetFile) -> str:
         """Test that the bucket has the asset, or that the agent will store it."""

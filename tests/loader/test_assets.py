@@ -10,11 +10,13 @@ import pytest
 
 from jostler.format.names import Place
 from tests.loader.world import DAY, PLACE, World, row
+from tests.support.agent import once
 from tests.support.proxy import Fault, FaultyServer
-from tests.support.spool import EXPERIMENT
+from tests.support.spool import EXPERIMENT, Spool, document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from google.cloud import bigquery
 
@@ -120,6 +122,26 @@ def test_assets_are_applied_and_then_nothing_is_written(world: World, proxy: Fau
         assert world.load().code == 0
     assert proxy.seen != []
     assert writing(proxy) == []
+
+
+def test_what_a_node_says_reaches_bigquery(world: World, tmp_path: Path) -> None:
+    """From a file beside the datatype schemas; a node with an older file puts nothing back."""
+
+    def agent(name: str, revision: int) -> None:
+        spool = Spool(tmp_path / name)
+        spool.write(f"{name}.json", document(revision))
+        asset = {"revision": revision, "owner": name, "consumers": [f"user:{name}@x.org"]}
+        path = spool.root / "datatypes" / f"{EXPERIMENT}.asset.json"
+        path.write_text(json.dumps(asset))
+        assert once(spool, world.bucket, gcs_url=world.gcs.url).returncode == 0
+
+    agent("first", 1)
+    agent("newer", 5)
+    agent("older", 4)
+    assert world.load().code == 0
+    assert world.client.get_table(TABLE).labels["owner"] == "newer"
+    assert readers(world, RAW) == ["newer@x.org"]
+    assert len(world.rows()) == 3
 
 
 def test_readers_come_and_go_and_an_administrators_stay(world: World) -> None:
