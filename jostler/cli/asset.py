@@ -151,9 +151,10 @@ def _show(archive: Archive) -> int:
     for url, why in found.problems:
         archive.say(f"{url}: {why}")
     known = Assets(found.assets)
-    for place, datatype, asset in sorted(found.assets, key=lambda one: (str(one[0]), one[1])):
-        if not _wanted(archive, place, datatype):
-            continue
+    wanted = sorted(_wanted(archive, found), key=lambda one: (str(one[0]), one[1]))
+    if not wanted:
+        archive.say("there is no such asset")
+    for place, datatype, asset in wanted:
         merged = known.of(place.experiment, datatype, place.organization)
         lines = list(_shown(place, datatype, asset, merged))
         if archive.values["commands"]:
@@ -163,21 +164,31 @@ def _show(archive: Archive) -> int:
     return FAILED if found.problems else DONE
 
 
-def _wanted(archive: Archive, place: Place, datatype: str) -> bool:
+def _wanted(archive: Archive, found: FoundAssets) -> Iterator[tuple[Place, str, Asset]]:
+    """Yield what the flags select; a named datatype also if only its experiment has an asset."""
     values = archive.values
-    return (
-        values["experiment"] in {None, "", place.experiment}
-        and values["organization"] in {None, "", place.organization}
-        and (not values["datatype"] or datatype in values["datatype"])
-    )
+    datatypes = set(values["datatype"] or ())
+    own = {(place, datatype): asset for place, datatype, asset in found.assets}
+    for (place, datatype), asset in own.items():
+        if values["experiment"] and place.experiment != values["experiment"]:
+            continue
+        if values["organization"] and place.organization != values["organization"]:
+            continue
+        if not datatypes or datatype in datatypes:
+            yield place, datatype, asset
+        if not datatype:
+            for other in datatypes:
+                if (place, other) not in own:
+                    yield place, other, Asset()
 
 
 def _shown(place: Place, datatype: str, own: Asset, merged: Asset) -> Iterator[str]:
     name = "/".join(part for part in (place.organization, place.experiment, datatype) if part)
     told = own.to_api()
-    taken = [key for key in merged.to_api() if key not in told]
+    taken = [key for key in merged.to_api() if key not in {*told, "revision"}]
     more = f"; of its experiment: {', '.join(taken)}" if taken else ""
-    yield f"{name}: revision {own.revision}{more}"
+    revision = f"revision {own.revision}" if own.revision else "no asset of its own"
+    yield f"{name}: {revision}{more}"
     yield from (f"  {line}" for line in merged.to_json().decode().splitlines())
 
 

@@ -103,6 +103,13 @@ def test_show_prints_what_counts(desk: Desk) -> None:
     assert json.loads(text) == {"revision": 1, "owner": "ops", "share": 0.1}
     status, lines, _ = desk.run("show", "-experiment", "exp", "-datatype", "foo1")
     assert (status, lines[0]) == (0, heads[1])
+    status, lines, _ = desk.run("show", "-experiment", "exp", "-datatype", "bar1")
+    assert (status, lines[0]) == (
+        0,
+        "exp/bar1: no asset of its own; of its experiment: owner, share",
+    )
+    status, lines, err = desk.run("show", "-experiment", "none")
+    assert (status, lines, "there is no such asset" in err) == (0, [], True)
 
     (desk.root / "bucket/autoload/v1/assets/exp.json").write_text("[]")
     status, _, err = desk.run("show")
