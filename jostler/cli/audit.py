@@ -14,14 +14,14 @@ from jostler.archive.audit.audit import audit
 from jostler.archive.audit.days import Limits
 from jostler.archive.audit.mend import Mender
 from jostler.archive.audit.printer import Printer
+from jostler.archive.audit.remake import fields_of
 from jostler.archive.audit.scope import Scope
-from jostler.bundle.index_fields import IndexField, IndexFields
 from jostler.cli.archive_command import DONE, FAILED, Archive, Command
 from jostler.cli.keeping import bucket_of, kept_places, staging_of, tables_of
 from jostler.cli.keeping_flags import AUDIT, PLACES, PROJECT, Fix, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from jostler.archive.audit.bigquery_tables import AuditTables
     from jostler.storage import Storage
@@ -93,19 +93,6 @@ def scope_of(values: Mapping[str, Any]) -> Scope:
         first=values["start"],
         last=values["end"],
     )
-
-
-def fields_of(texts: Iterable[str]) -> dict[str, IndexFields]:
-    """Return what fills an index that is made again, by datatype.
-
-    Raises:
-        ValueError: a text is no `DATATYPE:Column=SOURCE`.
-    """
-    by_datatype: dict[str, list[IndexField]] = {}
-    for text in texts:
-        field = IndexField.parse(text)
-        by_datatype.setdefault(field.datatype, []).append(field)
-    return {datatype: IndexFields(fields) for datatype, fields in by_datatype.items()}
 
 
 def _mender(

@@ -128,7 +128,7 @@ def _mender(options: AuditOptions, storage: Storage, tables: AuditTables | None)
         now=datetime.now(UTC),
         orphans=options.fix == ORPHANS,
         settled=options.settled,
-        fields={},
+        fields=options.fields,
         mark=tables.mark if tables else None,
     )
 

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jostler.archive.audit.days import MANY
+from jostler.archive.audit.remake import fields_of
 from jostler.archive.audit.scope import Scope
 from jostler.format.bigquery_names import Naming
 from jostler.format.names import Day, check_archived_datatype, check_experiment
@@ -31,6 +32,8 @@ from loader.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from jostler.archive.audit.mend import Fields
 
 PREFIX = "JOSTLER_AUDIT_"
 ORPHANS = "orphans"
@@ -52,6 +55,7 @@ HELP: Help = (
     ("fix", "no|yes|orphans", "no", "mend; orphans: remove indexes without data as well"),
     ("settled", "SECONDS", "3600", "leave a missing index so long to the agent"),
     ("staging", "URL", "", "bucket and prefix of quarantine/; without it loader-staging/"),
+    ("index-field", "TEXT*", "", "DATATYPE:Column=SOURCE, as the agents have it; repeatable"),
     ("small", "SIZE", "1MiB", "a data object is small if it has fewer bytes"),
     ("many", "N", f"{MANY}", "report a past day that has more small bundles than this; 0: never"),
     ("format", "text|jsonl", "text", "text, or a JSON object a line"),
@@ -75,6 +79,7 @@ class AuditOptions:
     fix: str
     settled: timedelta
     staging: str
+    fields: Fields
     small_bytes: int
     many: int
     as_json: bool
@@ -119,6 +124,7 @@ def _options(values: Values) -> AuditOptions:
         fix=str(values.one("fix", choice("no", "yes", ORPHANS))),
         settled=timedelta(seconds=values.one("settled", seconds) or 0),
         staging=values.text("staging").rstrip("/"),
+        fields=_fields(values),
         small_bytes=values.one("small", size) or 0,
         many=values.one("many", _whole) or 0,
         as_json=values.one("format", choice("text", "jsonl")) == "jsonl",
@@ -129,6 +135,14 @@ def _options(values: Values) -> AuditOptions:
         patience_s=values.one("patience", seconds) or 0.0,
         master=values.text("master"),
     )
+
+
+def _fields(values: Values) -> Fields:
+    try:
+        return fields_of(values.lines("index-field"))
+    except ValueError as exc:
+        values.problems.append(f"--index-field: {exc}")
+        return {}
 
 
 def _scope(values: Values) -> Scope:

@@ -128,6 +128,12 @@ class Values:
                 self.problems.append(f"--{name}: {exc}")
         return tuple(found)
 
+    def lines(self, name: str) -> tuple[str, ...]:
+        """Return the texts of a repeatable option that may have commas; in the variable, lines."""
+        given = self._given[name.replace("-", "_")]
+        texts = given if isinstance(given, list) else self.text(name).splitlines()
+        return tuple(text.strip() for text in texts if text.strip())
+
 
 def matching(pattern: re.Pattern[str], what: str) -> Callable[[str], str]:
     """Return a converter that takes what matches a pattern."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jostler.archive.audit.remake import fields_of
 from jostler.cli.main import main as jostler
 from jostler.storage import open_storage
 from loader.__main__ import main as jostler_load
+from loader.cli.audit_options import PREFIX, parse
 from tests.support.kept import DAY, KeptArchive, contents, index_of
 
 if TYPE_CHECKING:
@@ -96,19 +99,34 @@ def test_a_partition_that_has_expired_is_not_missed(world: World, kept: KeptArch
 
 
 def test_problems_are_mended_by_spark_as_by_threads(world: World, kept: KeptArchive) -> None:
-    """In a bucket of a real server; the damaged object is in staging."""
-    lost, damaged = kept.names
+    """In a real bucket; the damaged object is in staging, the index is filled as agents fill it."""
+    texts = ["foo1:Start=StartTime", r"foo1:WorkID=.*/m(?P<n>\d{1,2})~w-{n}"]
+    lost = kept.put(contents(range(3)), fields=fields_of(texts)["foo1"], node="n9")
+    *_, damaged, _ = kept.names
+    before = facts(world, str(index_of(lost)))
+    assert {row["WorkID"] for row in before} == {"w-0", "w-1", "w-2"}
     world.remove(str(index_of(lost)))
     kept.swap(damaged, lambda data: data[:-30])
 
-    status, told = by_spark(world, "--fix", "yes")
+    given = [word for text in texts for word in ("--index-field", text)]
+    status, told = by_spark(world, "--fix", "yes", *given)
 
     assert status == 0, told
-    assert [one["kind"] for one in told[:-1]] == ["no-index", "damaged"]
+    assert [one["kind"] for one in told[:-1]] == ["damaged", "no-index"]
+    assert facts(world, str(index_of(lost))) == before
     assert f"loader-staging/quarantine/{damaged}" in world.names()
     assert by_spark(world, "--experiment", "exp", "--datatype", "foo1")[0] == 0
     assert by_spark(world, "--datatype", "none")[0] == 1
     assert ran(jostler_load, "audit", "--fix", "maybe")[0] == 2
+    assert ran(jostler_load, "audit", "--bucket", world.url, "--index-field", "foo1")[0] == 2
+    made = parse(["--bucket", world.url], {f"{PREFIX}INDEX_FIELD": "\n".join(texts)})
+    assert len(made.fields["foo1"].columns) == 2
+
+
+def facts(world: World, index: str) -> list[dict[str, Any]]:
+    """Return what an index says, without the times at which rows were added."""
+    rows = [json.loads(line)["raw"] for line in gzip.decompress(world.get(index)).splitlines()]
+    return [{key: value for key, value in row.items() if key != "TimeAdded"} for row in rows]
 
 
 def test_a_deletion_takes_the_rows_and_says_so(world: World, kept: KeptArchive) -> None:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from jostler.format.names import BundleName
     from jostler.storage import ObjectInfo, Storage
 
+    Fields = Mapping[str, IndexFields]
+
 QUARANTINE = "quarantine/"
 NAMES_TRIED = 100
 SETTLED = timedelta(hours=1)
@@ -82,7 +84,7 @@ class Mender:
     now: datetime
     orphans: bool
     settled: timedelta
-    fields: Mapping[str, IndexFields]
+    fields: Fields
     mark: Callable[[DayFound, Problem], str] | None = None
 
     def mend(self, day: DayFound) -> Iterator[Mended]:

@@ -24,6 +24,7 @@ from jostler.archive.audit.stream import blocks_of
 from jostler.archive.hashes import digest
 from jostler.archive.keeping import Made
 from jostler.archive.lines import Row, RowError, lines_of, members, row
+from jostler.bundle.index_fields import IndexField, IndexFields
 from jostler.format.blocks import BLOCK_BYTES, BlockWriter, read_block
 from jostler.format.compression import FAST, LEVELS, SMALL, Compression, Method
 from jostler.format.index_row import Facts, index_raw, last_members, place, shared
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from jostler.archive.files import File
-    from jostler.bundle.index_fields import IndexFields
     from jostler.format.blocks import Block
 
     Known = Mapping[str, File]
@@ -59,6 +59,19 @@ class _Entry:
     added_us: int
     hash: str
     facts: Facts
+
+
+def fields_of(texts: Iterable[str]) -> dict[str, IndexFields]:
+    """Return what fills an index that is made again, by datatype.
+
+    Raises:
+        ValueError: a text is no `DATATYPE:Column=SOURCE`.
+    """
+    by_datatype: dict[str, list[IndexField]] = {}
+    for text in texts:
+        field = IndexField.parse(text)
+        by_datatype.setdefault(field.datatype, []).append(field)
+    return {datatype: IndexFields(fields) for datatype, fields in by_datatype.items()}
 
 
 def known_files(index_name: BundleName, bucket: str, index: bytes | None) -> Known:
