@@ -23,9 +23,10 @@ nothing is left out.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from jostler.archive.audit.bundle import proven
 from jostler.archive.compact_input import InputError, read_input
 from jostler.archive.compact_merge import (
     DamagedInputError,
@@ -36,6 +37,7 @@ from jostler.archive.compact_merge import (
 from jostler.archive.compact_plan import ROWS_MOST
 from jostler.archive.keeping import store_then_remove
 from jostler.errors import ConflictError, DamageError, MissingError, StorageError
+from jostler.format.names import Kind
 from jostler.format.node_table import MOST_BYTES, table_bytes
 
 if TYPE_CHECKING:
@@ -239,7 +241,7 @@ class _Compaction:
         merged = merge(self._group, part, plan, bucket=self._storage.url, version=self._version)
         if any(one.member.name == name for one in part):
             return None  # it was read, and merging has compared each row with its index
-        found = holds(self._group, name, merged.data.data, merged.index.data)
+        found = self._read_back(merged)
         # What was made is read as a reader would read it before anything is stored: a mistake in
         # merging must not lead to the removal of inputs.
         if found != merged.identities:
@@ -249,6 +251,24 @@ class _Compaction:
         except ConflictError as exc:
             self._check_there(name, merged, exc)
         return merged
+
+    def _read_back(self, merged: Merged) -> tuple[Identity, ...]:
+        """Return the identities of a merged bundle, after reading each row of it as an audit does.
+
+        Raises:
+            DamageError: index and data disagree.
+        """
+        name, url = merged.name, self._storage.url
+        data, index = merged.data.data, merged.index.data
+        rows = proven(name, url, data, replace(name, kind=Kind.INDEX), index)
+        if rows is None:  # rejected files, whose Hash is of something else
+            try:
+                return holds(self._group, name, data, index)
+            except InputError as exc:
+                raise DamageError(
+                    f"{name}: merging made another bundle than its index: {exc}"
+                ) from exc
+        return tuple((one.Node, one.Filename, bytes.fromhex(one.Hash)) for one in rows)
 
     def _check_there(self, name: BundleName, merged: Merged, conflict: ConflictError) -> None:
         """Check that the stored object has the same rows: another library may compress otherwise.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -210,12 +211,11 @@ class InputReader:
         assert self._next
         first = self._line
         wanted = self._of.identities[first : first + self._next.rows]
-        found: list[Taken] = []
-        for filename, digest in wanted:
-            row = next(self._rows, None)
-            if row is None or row.filename != filename or row.digest != digest:
-                raise InputError(f"line {first + len(found) + 1} is not the row of its index")
-            found.append(row)
+        found = list(islice(self._rows, len(wanted)))
+        if [(row.filename, row.digest) for row in found] != wanted:
+            same = takewhile(lambda both: both[0][:2] == both[1], zip(found, wanted, strict=False))
+            line = first + sum(1 for _ in same) + 1
+            raise InputError(f"line {line} is not the row of its index")
         self._line += len(found)
         self._next = next(self._runs, None)
         return first, found
@@ -227,9 +227,14 @@ class InputReader:
 
 
 def _all_rows(data: bytes, name: BundleName) -> Iterator[Taken]:
+    """Yield the rows of an object; at the end it is known to be complete.
+
+    Raises:
+        InputError: a row has another form, or the object is not exactly one gzip stream.
+    """
     heads = _Heads(name)
-    for line in _lines(data):
-        yield heads.take(line)
+    for lines in _lines(data):
+        yield from heads.take(lines)
 
 
 class _Heads:
@@ -241,20 +246,29 @@ class _Heads:
         self._head = b"\n"  # no row begins so
         self._archiver = Archiver(version="", commit="")
 
-    def take(self, line: bytes) -> Taken:
-        if not line.startswith(self._head):
-            self._learn(line)
-        start = len(self._head)
-        end = line.find(_HEAD_END, start)
-        if end < 0 or not line.endswith(_ROW_END):
-            raise InputError(f"a row is no row: {line[:80]!r}")
-        quoted = line[start:end]
-        if b"\\" in quoted:
-            filename = _text(quoted)
-        else:
-            filename = quoted[1:-1].decode(errors="backslashreplace")
-        raw = line[end + len(_HEAD_END) : -len(_ROW_END)]
-        return Taken(filename, content_hash(raw), self._archiver, line[start:])
+    def take(self, lines: bytes) -> Iterator[Taken]:
+        """Yield the rows of some whole lines."""
+        # A view: rows are hashed where they lie, and copied once.
+        view, find, begins = memoryview(lines), lines.find, lines.startswith
+        head, archiver = self._head, self._archiver
+        at = 0
+        while at < len(lines):
+            end = find(b"\n", at) + 1
+            if not begins(head, at, end):
+                self._learn(lines[at:end])
+                head, archiver = self._head, self._archiver
+            start = at + len(head)
+            stop = find(_HEAD_END, start, end)
+            if stop < 0 or not lines.endswith(_ROW_END, start, end):
+                raise InputError(f"a row is no row: {lines[at : min(end, at + 80)]!r}")
+            quoted = lines[start:stop]
+            if b"\\" in quoted:
+                filename = _text(quoted)
+            else:
+                filename = quoted[1:-1].decode(errors="backslashreplace")
+            raw = view[stop + len(_HEAD_END) : end - len(_ROW_END)]
+            yield Taken(filename, content_hash(raw), archiver, lines[start:end])
+            at = end
 
     def _learn(self, line: bytes) -> None:
         """Learn how rows of another version of jostler begin."""
@@ -280,7 +294,7 @@ def _text(quoted: bytes) -> str:
 
 
 def _lines(data: bytes) -> Iterator[bytes]:
-    """Yield the lines of an object with their line feeds; at the end it is known to be complete.
+    """Yield the text of an object, some whole lines at a time; at the end it is complete.
 
     Raises:
         InputError: it is not exactly one gzip stream, or its last line has no end.
@@ -289,9 +303,13 @@ def _lines(data: bytes) -> Iterator[bytes]:
     view, rest = memoryview(data), b""
     try:
         for at in range(0, len(data), PIECE_BYTES):
-            *lines, rest = (rest + inflate.decompress(view[at : at + PIECE_BYTES])).split(b"\n")
-            for line in lines:
-                yield line + b"\n"
+            plain = inflate.decompress(view[at : at + PIECE_BYTES])
+            end = plain.rfind(b"\n") + 1
+            if end:
+                yield rest + plain[:end]
+                rest = plain[end:]
+            else:
+                rest += plain
     except isal_zlib.error as exc:  # type: ignore[misc] # the stub says value for class
         raise InputError(f"the gzip stream is broken: {exc}") from exc
     # Inflating stops silently at the end of the first member: what follows would be left out, and

@@ -290,7 +290,7 @@ def _asked(number: int, ask: Callable[[], T]) -> T:
 
 def _index(rows: Iterable[IndexRow], writer: BlockWriter, url: str, index_url: str) -> bytes:
     """Return the index object: the rows' own index rows, each with its new place."""
-    index = BlockWriter(FAST)
+    index, lines = BlockWriter(FAST), []
     starts = [block.line for block in writer.blocks]
     for line, row in enumerate(rows, 1):
         block = writer.blocks[bisect_right(starts, line) - 1]
@@ -314,7 +314,8 @@ def _index(rows: Iterable[IndexRow], writer: BlockWriter, url: str, index_url: s
                 raw.WorkID,
             ),
         )
-        index.add(_encode(moved) + b"\n")
+        lines.append(_encode(moved) + b"\n")
+    index.add_rows(lines)
     return index.finish()
 
 

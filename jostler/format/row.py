@@ -59,7 +59,7 @@ def one_line(content: bytes) -> bytes:
     return content
 
 
-def content_hash(content: bytes) -> bytes:
+def content_hash(content: bytes | memoryview) -> bytes:
     """Return the hash that index rows carry, BLAKE2b of 16 bytes.
 
     Args:

@@ -327,6 +327,28 @@ def test_a_table_of_nodes_that_is_too_long_is_refused() -> None:
         header([Run(f"n{n:09}", 1) for n in range(MOST_BYTES // 11)])
 
 
+def test_what_merging_made_is_read_back_before_an_input_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two rows that changed places are found, and so is a bundle that inflates to other rows."""
+    write = compact_merge._write_rows
+
+    def exchanged(writer: Any, *rest: Any) -> None:  # noqa: ANN401
+        add = writer.add_rows
+        monkeypatch.setattr(writer, "add_rows", lambda rows: add(rows[::-1]))
+        write(writer, *rest)
+
+    bucket = MemoryBucket()
+    put(bucket, bundle([("a.json", b"{}"), ("b.json", b'{"v":1}')], number=1))
+    put(bucket, bundle([("c.json", b"{}")], number=2))
+    before = dict(bucket.objects)
+    monkeypatch.setattr(compact_merge, "_write_rows", exchanged)
+
+    assert [one.reason for one in compact_all(bucket).left] == [FAILED, FAILED]
+
+    assert bucket.objects == before
+
+
 def test_no_row_is_lost_whoever_dies_when() -> None:
     """Uploaders die and come again, compactors die anywhere; a quiet end has one object."""
     assert run_many(range(300))["rows"] > 300

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-import orjson
 from isal import isal_zlib
+from orjson import dumps
 
 from jostler.archive.audit.explain import Explained, Explainer, nodes_of
 from jostler.archive.audit.problem import NO_DATA, Kind, Problem
@@ -27,13 +28,14 @@ from jostler.format.index_row import IndexRow
 from jostler.format.names import REJECTED, BundleName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from jostler.format.index_row import IndexRaw
 
 _HASH_BYTES = 16
 _HEAD_END = b'},"raw":'
 _FILENAME = b'"Filename":'
+_OPENED = ord("{")
 
 
 class Stored(NamedTuple):
@@ -107,19 +109,41 @@ def check(
     """
     if index_name is not None and index is not None and not parse:
         proof = _Proof(name, bucket, index_name)
-        found = proof.of(data, index)
-        if found is not None:
+        rows = proof.of(data, index)
+        if rows is not None:
             return Checked(
                 name=name,
-                lines=len(found),
-                rows=len(found),
+                lines=len(rows),
+                rows=len(rows),
                 plain_bytes=proof.plain_bytes,
                 go=False,
-                keys=found,
+                keys=_keys_of(rows),
                 files=(),
                 problems=(),
             )
     return _explained(name, Explainer(name, bucket).explain(data, index_name, index))
+
+
+def proven(
+    name: BundleName, bucket: str, data: bytes, index_name: BundleName, index: bytes
+) -> list[IndexRaw] | None:
+    """Return what the index of a bundle says of its rows, if it is known to be right; else None.
+
+    None says that the bundle is not proven good by comparing bytes; `check` says what is wrong, or
+    that nothing is.
+    """
+    return _Proof(name, bucket, index_name).of(data, index)
+
+
+def _keys_of(rows: Iterable[IndexRaw]) -> list[bytes]:
+    """Return the key of each row of a bundle that was proven good; see `keys`."""
+    return [
+        blake2b(
+            f"{one.Node}\0{one.Datatype}\0{one.Filename}\0{one.Hash}\0False".encode(),
+            digest_size=_HASH_BYTES,
+        ).digest()
+        for one in rows
+    ]
 
 
 def _explained(name: BundleName, found: Explained) -> Checked:
@@ -150,8 +174,8 @@ class _Proof:
         self._url = f"{bucket}/{name}"
         self._index_url = f"{bucket}/{index_name}"
 
-    def of(self, data: bytes, index: bytes) -> list[bytes] | None:
-        """Return the keys of a good bundle's rows if its index has today's form; else None."""
+    def of(self, data: bytes, index: bytes) -> list[IndexRaw] | None:
+        """Return the index of a good bundle if it has today's form; else None."""
         if self._name.datatype == REJECTED:  # their Hash is that of Content
             return None
         try:
@@ -165,59 +189,61 @@ class _Proof:
         blocks = by_blocks(data, [(offset, length) for offset, length, _ in places])
         if blocks is None:
             return None
-        found: list[bytes] = []
-        for plain, (_, _, count) in zip(blocks, places, strict=True):
-            here = self._keys(plain, rows[len(found) : len(found) + count])
-            if here is None:
+        at = 0
+        for plain, (_, _, many) in zip(blocks, places, strict=True):
+            if not self._has(plain, rows[at : at + many]):
                 return None
-            found += here
+            at += many
             self.plain_bytes += len(plain)
-        return found
+        return rows
 
     def _is_index(self, data: bytes, index_rows: Sequence[IndexRow]) -> bool:
         """Return whether rows of an index are those of this bundle, as far as they show it."""
-        name, day = self._name, self._name.day
-        folder = f"{day.path}/"
+        name, date = self._name, self._name.day.iso
+        datatype, url, index_url = name.datatype, self._url, self._index_url
+        folder = f"{name.day.path}/"
         try:
             nodes = nodes_of(data) or [name.node] * len(index_rows)
         except ValueError:
             return False
         return len(nodes) == len(index_rows) and all(
-            raw.Line == line
-            and one.date == day.iso
-            and one.archiver.ArchiveURL == self._index_url
-            and one.archiver.Filename == raw.Filename
-            and raw.ArchiveURL == self._url
-            and raw.Datatype == name.datatype
+            (raw := one.raw).Line == line
+            and one.date == date
+            and (archiver := one.archiver).ArchiveURL == index_url
+            and archiver.Filename == (filename := raw.Filename)
+            and raw.ArchiveURL == url
+            and raw.Datatype == datatype
             and raw.Node == node
-            and raw.Filename.startswith(folder)
-            for line, (one, raw, node) in enumerate(
-                ((one, one.raw, node) for one, node in zip(index_rows, nodes, strict=True)), 1
-            )
+            and filename.startswith(folder)
+            for line, one, node in zip(count(1), index_rows, nodes, strict=False)
         )
 
-    def _keys(self, plain: bytes, index_rows: Sequence[IndexRaw]) -> list[bytes] | None:
-        """Return the keys of one block's rows, if its lines are those of these index rows."""
-        *lines, rest = plain.split(b"\n")
-        if rest or len(lines) != len(index_rows):
-            return None
-        head, datatype = self._head, self._name.datatype
-        found = []
-        for line, one in zip(lines, index_rows, strict=True):
-            begin = head + orjson.dumps(one.Filename) + _HEAD_END
-            if not line.startswith(begin):  # a merged bundle's rows have several heads
-                head = self._head = self._head_of(line)
-                begin = head + orjson.dumps(one.Filename) + _HEAD_END
-                if not head or not line.startswith(begin):
-                    return None
-            raw = line[len(begin) : -1]
-            digest = blake2b(raw, digest_size=_HASH_BYTES).hexdigest()
+    def _has(self, plain: bytes, index_rows: Sequence[IndexRaw]) -> bool:
+        """Return whether the lines of one block are those of these index rows."""
+        head = self._head
+        view, begins, ends = memoryview(plain), plain.startswith, plain.endswith
+        at = 0
+        for one in index_rows:
+            end = plain.find(b"\n", at)
+            begin = head + dumps(one.Filename) + _HEAD_END
+            if not begins(begin, at, end):  # a merged bundle's rows have several heads
+                head = self._head = self._head_of(plain[at:end])
+                begin = head + dumps(one.Filename) + _HEAD_END
+                if not head or not begins(begin, at, end):
+                    return False
+            start = at + len(begin)
+            # A view: rows are hashed where they lie, for to copy long ones takes as long again.
+            raw = view[start : end - 1]
             # With this Hash it is the file that the agent found to be one JSON object.
-            if digest != one.Hash or len(raw) > one.Size or line[-2:] != b"}}" or raw[:1] != b"{":
-                return None
-            told_of = f"{one.Node}\0{datatype}\0{one.Filename}\0{digest}\0False".encode()
-            found.append(blake2b(told_of, digest_size=_HASH_BYTES).digest())
-        return found
+            if (
+                blake2b(raw, digest_size=_HASH_BYTES).hexdigest() != one.Hash
+                or len(raw) > one.Size
+                or not ends(b"}}", start, end)
+                or plain[start] != _OPENED
+            ):
+                return False
+            at = end + 1
+        return at == len(plain)
 
     def _head_of(self, line: bytes) -> bytes:
         """Return the bytes before the Filename, which good rows share; empty if it is none."""
@@ -238,8 +264,8 @@ def _places(rows: Sequence[IndexRaw]) -> list[tuple[int, int, int]]:
     found: list[tuple[int, int, int]] = []
     for one in rows:
         if found and found[-1][0] == one.Offset and found[-1][1] == one.Length:
-            offset, length, count = found[-1]
-            found[-1] = offset, length, count + 1
+            offset, length, many = found[-1]
+            found[-1] = offset, length, many + 1
         else:
             found.append((one.Offset, one.Length, 1))
     return found
