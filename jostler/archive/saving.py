@@ -189,8 +189,8 @@ class Directory:
                 done += os.write(fd, memoryview(data)[done:])
             # No fsync: for many small files it would take longer than all else.  A file that a
             # power failure has emptied is written again (`_beside`).
-            seconds = when.timestamp()
-            os.utime(fd, (seconds, seconds))
+            when_ns = round(when.timestamp() * 1e6) * 1000  # a float of seconds is not exact
+            os.utime(fd, ns=(when_ns, when_ns))
         except BaseException:  # Ctrl-C too
             _remove(tmp)
             raise

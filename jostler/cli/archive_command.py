@@ -15,6 +15,7 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import unquote, urlsplit
 
 from jostler.archive.address import find_moved
 from jostler.archive.bucket_catalogue import BucketCatalogue
@@ -185,10 +186,15 @@ class Archive:
 
         Raises:
             ValueError: the URL has a wrong form.
-            JostlerError: there are no credentials.
+            JostlerError: there are no credentials, or there is no such directory.
         """
         if url not in self._buckets:
-            self._buckets[url] = open_storage(url, PATIENCE_S)
+            opened = open_storage(url, PATIENCE_S)
+            # It would be made when something is stored first, and here look like an empty archive.
+            parts = urlsplit(opened.url)
+            if parts.scheme == "file" and not Path(unquote(parts.path)).is_dir():
+                raise JostlerError(f"{opened.url}: there is no such directory")
+            self._buckets[url] = opened
         return self._buckets[url]
 
     def closing(self, opened: Any) -> Any:  # noqa: ANN401 - returns what it is given

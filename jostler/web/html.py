@@ -1,7 +1,8 @@
 """HTML that data cannot inject markup into: `tag` makes elements, plain strings are escaped.
 
-**Invariant:** only `tag`, `join` and `asset` create `Html`; everything else is escaped, and
-invisible characters (controls, bidirectional overrides, lone surrogates) are replaced by escapes.
+**Invariant:** only `tag`, `join`, `lines` and `asset` create `Html`; everything else is escaped,
+and invisible characters (controls, bidirectional overrides, lone surrogates) are replaced by
+escapes.
 
 Pure: no I/O, no clock.
 """
@@ -61,6 +62,11 @@ def tag(name: str, /, *children: Content, **attributes: Attribute) -> Html:
 def join(children: Iterable[Content]) -> Html:
     """Concatenate markup and text."""
     return Html("".join(_one(child) for child in children))
+
+
+def lines(text: str) -> Html:
+    """Escape text, but keep its line breaks, for an element that shows them."""
+    return Html("\n".join(map(_text, text.split("\n"))))
 
 
 def asset(name: str, content: str) -> Html:

@@ -198,6 +198,8 @@ def test_cat_writes_what_is_stored(run: Run, name: str, content: bytes) -> None:
     for text in (address, f"2026/01/02/{name}", name, digest(raw)):
         found = run("cat", text, YEARS)
         assert (found.status, found.out, found.err) == (0, raw, "")
+    for bounds in (("-start", "2026-01-01"), ("-first-day", "2026-01-02")):
+        assert run("cat", name, *bounds).out == raw, "-lookback is for searches without a range"
     assert run("cat", "-", stdin=f"{address}\n\n{address}\n").out == raw + b"\n" + raw + b"\n"
 
 
@@ -290,7 +292,7 @@ def test_files_are_fetched_by_their_names_or_by_a_template(
         when = datetime.fromtimestamp(path.stat().st_mtime, UTC)
         (row,) = run("list", "-name", path.name, "-format", "jsonl").rows
         told = datetime.fromisoformat(row["Start"])
-        assert abs(when - told) < timedelta(microseconds=2)
+        assert path.stat().st_mtime_ns == round(told.timestamp() * 1e6) * 1000, when
 
     template = "{Datatype}/{Node}/{Hash}-{Name}"
     args = ("-", "-dir", str(tmp_path / "b"), "-template", template)
@@ -320,7 +322,7 @@ def test_retrieve_copies_all_and_goes_on_where_it_stopped(
     assert other.name == f"m1~{digest(document(99))[:8]}.json"
 
     (to / "foo1/2026/01/02/m3.json").unlink()
-    (to / "foo1/2026/01/02/.jostler-0.part").write_bytes(b"half")
+    (to / "foo1/2026/01/02/.jostler-0.part").write_bytes(b"half" * 999)
     for data in bucket.rglob("*-data.jsonl.gz"):  # what is there must not be asked for again
         if "/foo1/2026/01/02/" not in str(data):
             data.unlink()
@@ -355,6 +357,10 @@ def test_retrieve_keeps_bundles_packed(run: Run, tmp_path: Path, stored: Path) -
     copies = {path.name: path.read_bytes() for path in (tmp_path / "to").rglob("*.gz")}
     names = [p for p in (stored / "bucket").rglob("*-data.jsonl.gz") if "rejected1" not in p.name]
     assert copies == {path.name: path.read_bytes() for path in names}
+    for row in run("list", "-bundles", "-format", "jsonl").rows:
+        (path,) = (tmp_path / "to").rglob(row["ArchiveURL"].rpartition("/")[2])
+        when = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        assert abs(when - datetime.fromisoformat(row["Last"])) < timedelta(microseconds=2)
     assert f"{len(names)} already there" in run("retrieve", *span, str(tmp_path / "to")).err
 
 
@@ -411,6 +417,9 @@ def test_bundles_of_the_go_agent_can_be_read(run: Run, tmp_path: Path) -> None:
         lines = gzip.decompress(go_bundle("data.jsonl")).splitlines()
         assert json.loads(found.out) == json.loads(lines[0])["Raw"]
         assert "not verified" in found.err
+    fetched = run("fetch", *where, rows[0]["Address"], "-dir", str(tmp_path / "fetched"))
+    assert "1 file saved" in fetched.err
+    assert "1 without a hash to verify" in fetched.err
     span = ("-start", "2026-01-01", "-end", "2026-01-31")
     done = run("retrieve", *where, *span, str(tmp_path / "to"))
     assert "3 files written" in done.err
@@ -490,8 +499,8 @@ import os, signal, sys
 from jostler.archive import saving
 from jostler.cli.main import main
 real = os.utime
-def utime(*args):
-    real(*args)
+def utime(*args, **times):
+    real(*args, **times)
     if len(os.listdir(os.path.dirname(os.readlink(f"/proc/self/fd/{args[0]}")))) > 5:
         signal.raise_signal(signal.SIGINT)
 os.utime = utime

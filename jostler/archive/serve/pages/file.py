@@ -25,7 +25,7 @@ from jostler.archive.serve.pages.layout import (
     page,
 )
 from jostler.archive.serve.tokens import FileId
-from jostler.web.html import Content, Html, tag
+from jostler.web.html import Content, Html, lines, tag
 from jostler.web.parts import fact_list, name
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _content(found: File, raw: bytes, problem: str) -> list[Content]:
     if len(raw) > SHOWN_MAX:
         note = f"It has {words.size(len(raw))}, too much for this page."
         return [tag("p", download), tag("p", note, class_="note")]
-    return [tag("p", download), tag("pre", pretty(raw))]
+    return [tag("p", download), tag("pre", lines(pretty(raw)))]
 
 
 def pretty(raw: bytes) -> str:
