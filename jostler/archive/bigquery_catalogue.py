@@ -44,6 +44,7 @@ class BigQueryCatalogue:
         location: the location of the datasets.
         naming: the naming rule of v1 tables.
         patience_s: how long a failing request is retried.
+        chunk_rows: rows of one query, about.
 
     Raises:
         QueryError: there are no credentials.
@@ -57,11 +58,13 @@ class BigQueryCatalogue:
         location: str,
         naming: Naming,
         patience_s: float,
+        chunk_rows: int = CHUNK_ROWS,
     ) -> None:
         self._project = project
         self._places = sorted(places, key=lambda place: place.root)
         self._location = location
         self._naming = naming
+        self._chunk_rows = chunk_rows
         self._retry = DEFAULT_RETRY.with_timeout(patience_s)
         self._job_retry = DEFAULT_JOB_RETRY.with_timeout(patience_s)
         self._client = open_client(project, location)
@@ -143,7 +146,8 @@ class BigQueryCatalogue:
         chunks = [(first, last)]
         if (last - first).days >= FEW_DAYS:
             sql, parameters = index_sql.sizes(sources, first, last)
-            chunks = _cut((row["day"], row["files"]) for row in self._rows(sql, parameters))
+            rows = self._rows(sql, parameters)
+            chunks = _cut(((row["day"], row["files"]) for row in rows), self._chunk_rows)
         for start, end in reversed(chunks) if query.newest_first else chunks:
             tally.days += (end - start).days + 1
             yield sources, start, end
@@ -218,12 +222,12 @@ def _origin(index_url: str, index_name: str, datatype: str, node: str) -> Origin
     return index_rows.origin_of(name, bucket, datatype, node)
 
 
-def _cut(days: Iterable[tuple[date, int]]) -> list[tuple[date, date]]:
-    """Cut days with rows, in order, into ranges of about CHUNK_ROWS rows."""
+def _cut(days: Iterable[tuple[date, int]], most: int) -> list[tuple[date, date]]:
+    """Cut days with rows, in order, into ranges that end with the day that reaches `most` rows."""
     chunks: list[tuple[date, date]] = []
-    held = CHUNK_ROWS
+    held = most
     for day, rows in days:
-        if held >= CHUNK_ROWS:
+        if held >= most:
             chunks.append((day, day))
             held = 0
         chunks[-1] = (chunks[-1][0], day)

@@ -11,7 +11,7 @@ import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import bigquery
 
-from jostler.archive.bigquery_catalogue import BigQueryCatalogue
+from jostler.archive.bigquery_catalogue import BigQueryCatalogue, _cut
 from jostler.archive.bucket_catalogue import BucketCatalogue
 from jostler.archive.cache import IndexCache
 from jostler.archive.catalogue import Catalogue, File, NodeDay, Query, Rejects, Tally, latest
@@ -62,7 +62,12 @@ def opened(
             ) as client:
                 archive.load(client)
             made = BigQueryCatalogue(
-                project=name, places=[PLACE], location="US", naming=Naming.MLAB, patience_s=5
+                project=name,
+                places=[PLACE],
+                location="US",
+                naming=Naming.MLAB,
+                patience_s=5,
+                chunk_rows=2,
             )
             return stack.enter_context(closing(made))
 
@@ -226,6 +231,8 @@ def test_a_job_a_hash_and_a_name_are_found(
     assert names(catalogue, Query(filename=go)) == ["x3.json"]
     assert names(catalogue, Query(filename="2026/01/02/x3.json")) == ["x3.json"]
     assert names(catalogue, Query(filename="X1.JSON")) == []
+    assert names(catalogue, Query(filename="?1.jso")) == [], "the whole name is compared"
+    assert names(catalogue, Query(filename="1.jso?")) == []
 
 
 def test_one_bundle_can_be_named(archive: MadeArchive, opened: Callable[[], Catalogue]) -> None:
@@ -461,3 +468,11 @@ def test_two_places_are_one_archive(archive: MadeArchive) -> None:
     assert names(catalogue, Query()) == ["a1", "a2", "b1", "b2"]
     assert names(catalogue, Query(newest_first=True)) == ["b1", "b2", "a1", "a2"]
     catalogue.close()
+
+
+def test_ranges_of_days_end_where_enough_rows_are_reached() -> None:
+    """A day is never divided."""
+    days = [DAY + number * ONE for number in range(5)]
+    found = _cut(zip(days, (1, 2, 7, 1, 1), strict=True), 3)
+    assert found == [(days[0], days[1]), (days[2], days[2]), (days[3], days[4])]
+    assert _cut([], 3) == []
