@@ -327,6 +327,7 @@ class Agent:
     def _leave(self, record: Record, reason: str) -> None:
         """Log a record that is for another bucket, and leave it and its files alone."""
         self._in_flight.leave(record, time.monotonic())
+        self._journal.renew_reserve(record)  # it may stay for ever: no other waits for its blocks
         log.error(
             "journal.foreign",
             bundle=str(record.header.name),

@@ -293,6 +293,7 @@ class Delivery:
         self._keep(released.kept, job.record.rejections)
         if cleaned.failed:
             self._say_undeletable(one, cleaned)
+            self._journal.renew_reserve(job.record)  # no other bundle waits until they are gone
             self._unlink_later(one, job.record)
         else:
             self._unlink_tries.pop(one.name, None)

@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING
 
 from jostler.bundle import record as written
 from jostler.bundle import state_dir, vanished
-from jostler.bundle.reserve import Reserve
+from jostler.bundle.reserve import Reserve, holds_blocks
 from jostler.log import Log
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Journal:
         self._reserve = Reserve(directory / "reserve")
         self._vanished = directory / "vanished"
         self._busy = threading.RLock()  # uploads write from several threads
-        self._lent = ""  # whose record lies in the reserve's blocks
+        self._lent: set[str] = set()  # whose records lie in the blocks of a reserve
         self.without = ""
 
     def open(self) -> IO[bytes] | None:
@@ -146,8 +146,7 @@ class Journal:
                 if not self._reserve.take_over(self._path(state)):
                     self._path(state).unlink(missing_ok=True)
             self._forget(record)
-            if self._lent == record.basename:
-                self._lent = ""
+            self._lent.discard(record.basename)
             self._reserve.take()
 
     def add_vanished(self, hashes: Mapping[str, bytes]) -> None:
@@ -174,10 +173,12 @@ class Journal:
         return vanished.read(self._vanished)
 
     def renew_reserve(self, record: Record) -> None:
-        """Take a new reserve in place of the one that a record has; the disk has space again."""
+        """Take a new reserve, if there is space, in place of the one that a record has and keeps.
+
+        Its blocks are not waited for any more; they come back if the record goes.
+        """
         with self._busy:
-            if self._lent == record.basename:
-                self._lent = ""
+            self._lent.discard(record.basename)
             self._reserve.take()
 
     def holds(self, record: Record) -> bool:
@@ -209,6 +210,9 @@ class Journal:
         for path in sorted(found):
             try:
                 records.append(_read(path, owner))
+                # An earlier process wrote it over the reserve, which comes back when it goes.
+                if holds_blocks(path):
+                    self._lent.add(path.stem)
             except (ValueError, TypeError, KeyError, StopIteration, OSError) as exc:
                 unreadable.append((path, f"{type(exc).__name__}: {exc}"))
         return records, unreadable
@@ -290,12 +294,12 @@ class Journal:
                 self._reserve.give_back()
             raise
         if in_reserve:
-            self._lent = record.basename
+            self._lent.add(record.basename)
             self._forget(record)
             state_dir.sync(self._dir)
             return
         # Only one bundle at a time: a crash can then store no more than that one twice.
-        if surely or {self._lent, self.without} - {"", record.basename}:
+        if surely or (self._lent | {self.without}) - {"", record.basename}:
             raise error
         self.without = record.basename
         log.error(

@@ -92,6 +92,7 @@ class Reserve:
         # Only a whole, durable record gets a record's name.  Old content follows its END; readers
         # stop there.
         self._path.rename(target)
+        self._complete = False
         return True
 
     def give_back(self) -> None:
@@ -101,19 +102,42 @@ class Reserve:
     def take_over(self, record: Path) -> bool:
         """Make the file of a record that is no longer needed the reserve.
 
+        A record that was written while the reserve was lent is small.  It becomes the reserve if
+        there is none, and gives way to the lent blocks when those come back: a rename frees the
+        blocks of the file that it replaces, so the larger one is kept.
+
         Returns:
-            Whether the file was renamed; False if there is a reserve, or no such record.
+            Whether the file was renamed; False if the reserve is as large, or there is no such
+            record.
 
         Raises:
             OSError: the file cannot be renamed.
         """
-        if self._path.exists():  # allocated meanwhile: a rename would free its blocks
-            return False
         try:
+            if _size(self._path) >= record.lstat().st_size:
+                return False
             record.rename(self._path)
         except FileNotFoundError:
             return False
+        self._complete = False
         return True
+
+
+def holds_blocks(record: Path) -> bool:
+    """Say whether a record was written over a reserve, and so holds the blocks of one.
+
+    Raises:
+        OSError: the record cannot be looked at.
+    """
+    return record.lstat().st_size >= _LEAST_BYTES
+
+
+def _size(path: Path) -> int:
+    """Return a file's size; -1 if there is none."""
+    try:
+        return path.lstat().st_size
+    except FileNotFoundError:
+        return -1
 
 
 def _grow(fd: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -61,6 +62,57 @@ def test_the_reserve_holds_one_record_and_another_waits(disk: Path) -> None:
         fill(disk / "ballast")
         journal.write(second)
         assert [found.header for found in journal.load()[0]] == [second.header]
+
+
+def test_a_small_record_that_ends_meanwhile_does_not_take_the_place_of_the_reserve(
+    disk: Path,
+) -> None:
+    """It was written in free space while the reserve was lent; the lent blocks come back."""
+    lent, small, large = (record_of(files, header(microsecond=files)) for files in (9, 1, 300))
+    journal = Journal(disk / "state")
+    with journal.open() or pytest.fail("locked"):
+        fill(disk / "ballast")
+        journal.write(lent)
+        os.truncate(disk / "ballast", MIB)
+        journal.write(small)
+        fill(disk / "ballast")
+        journal.remove(journal.mark_stored(small))
+        fill(disk / "ballast")
+        journal.remove(journal.mark_stored(lent))
+        fill(disk / "ballast")
+        journal.write(large)
+        assert not journal.without
+
+
+def test_after_a_restart_a_bundle_waits_for_the_one_that_has_the_reserve(disk: Path) -> None:
+    """It is not stored without a record: a crash could then store it twice."""
+    first, second = (record_of(9, header(microsecond=number)) for number in (1, 2))
+    journal = Journal(disk / "state")
+    with journal.open() or pytest.fail("locked"):
+        fill(disk / "ballast")
+        journal.write(first)
+    journal = Journal(disk / "state")
+    with journal.open() or pytest.fail("locked"):
+        ((left,), _) = journal.load()
+        with pytest.raises(OSError, match="No space left"):
+            journal.write(second)
+        journal.remove(journal.mark_stored(left))
+        fill(disk / "ballast")
+        journal.write(second)
+        assert not journal.without
+
+
+def test_a_bundle_does_not_wait_for_a_record_that_stays(disk: Path) -> None:
+    """One that cannot be done with keeps the reserve; a disk that stays full would be worse."""
+    stays, other = (record_of(9, header(microsecond=number)) for number in (1, 2))
+    journal = Journal(disk / "state")
+    with journal.open() or pytest.fail("locked"):
+        fill(disk / "ballast")
+        journal.write(stays)
+        fill(disk / "ballast")
+        journal.renew_reserve(stays)
+        journal.write(other)
+        assert journal.without == other.basename
 
 
 def test_on_a_disk_that_was_full_before_the_first_start_one_bundle_goes_without(
