@@ -30,6 +30,17 @@ BODIES: dict[str, tuple[str, str]] = {
         "v, l",
         "CASE WHEN v IS NULL THEN CASE WHEN l THEN 3 ELSE 0 END WHEN bq_nan(v) THEN 1 ELSE 2 END",
     ),
+    "bq_sorted_values_up": ("l", "list_sort(l, 'ASC', 'NULLS FIRST')"),
+    "bq_sorted_values_down": ("l", "list_sort(l, 'DESC', 'NULLS LAST')"),
+    # NaN is less than any other number ("Data types: floating point"), in DuckDB greater.
+    "bq_sorted_floats_up": (
+        "l",
+        (
+            "list_filter(l, lambda e: e IS NULL) || list_filter(l, lambda e: bq_nan(e)) || "
+            "list_sort(list_filter(l, lambda e: NOT bq_nan(e) AND e IS NOT NULL))"
+        ),
+    ),
+    "bq_sorted_floats_down": ("l", "list_reverse(bq_sorted_floats_up(l))"),
 }
 # DuckDB's result is wrong only if the NaN is on the side that must be greater for TRUE.
 GREATER: dict[type[exp.Expr], str] = {

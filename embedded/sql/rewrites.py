@@ -211,21 +211,24 @@ def _array_agg(node: exp.Expr) -> exp.Expr:
         where = exp.Where(this=value.copy().is_(exp.null()).not_())
         after = exp.Filter(this=after, expression=where)
     if sorting:
-        after = call("list_sort", after, *map(exp.Literal.string, sorting))
+        after = call(sorting, after)
     return after if limit is None else call("list_slice", after, exp.Literal.number(1), limit)
 
 
-def _own_order(inner: exp.Expr) -> tuple[str, str] | None:
-    """Return how `DISTINCT x ORDER BY x` sorts, for an x that is computed.
+def _own_order(inner: exp.Expr) -> str:
+    """Return the macro that sorts as `DISTINCT x ORDER BY x` says, for an x that is computed.
 
-    DuckDB, which expands macros in both, does not see that they are the same.
+    DuckDB does not see that both are the same: it expands macros in both, and the order of FLOAT64
+    has a second key, for NaN.
     """
     if not isinstance(inner, exp.Order) or not isinstance(inner.this, exp.Distinct):
-        return None
-    (value, *_), (key, *more) = inner.this.expressions, inner.expressions
-    if more or isinstance(value, exp.Column) or key.this != value:
-        return None
-    return ("DESC", "NULLS LAST") if key.args.get("desc") else ("ASC", "NULLS FIRST")
+        return ""
+    (value, *_), (*more, key) = inner.this.expressions, inner.expressions
+    only_nan = all(str(each.this.this) == "bq_nan_key" for each in more)
+    if key.this != value or not only_nan or (isinstance(value, exp.Column) and not more):
+        return ""
+    kind = "floats" if more else "values"
+    return f"bq_sorted_{kind}_{'down' if key.args.get('desc') else 'up'}"
 
 
 def _unnest(node: exp.Expr) -> exp.Expr:

@@ -306,6 +306,21 @@ ANSWERS: list[tuple[str, object]] = [
         ),
         [2, 1],
     ),
+    (
+        (
+            "ARRAY_TO_STRING((SELECT ARRAY_AGG(DISTINCT CAST(x AS STRING) "
+            "ORDER BY CAST(x AS STRING)) FROM UNNEST([2, 1, 2]) AS x), '<')"
+        ),
+        "1<2",
+    ),
+    (
+        (
+            "TO_JSON_STRING((SELECT ARRAY_AGG(DISTINCT x / 2 IGNORE NULLS ORDER BY x / 2 DESC) "
+            "FROM UNNEST([2, 1, NULL, CAST('NaN' AS FLOAT64)]) AS x))"
+        ),
+        '[1,0.5,"NaN"]',
+    ),
+    ("(SELECT ARRAY_AGG(DISTINCT x ORDER BY x) FROM UNNEST([2.5, 1.5, 2.5]) AS x)", [1.5, 2.5]),
     ("ARRAY_TO_STRING(['a', 'b'], CAST(NULL AS STRING))", None),
     ("(SELECT ARRAY_TO_STRING(['a', 'b'], x) FROM UNNEST(['-']) AS x)", "a-b"),
     ("(SELECT LOGICAL_AND(x > 0) FROM UNNEST([1, 2]) AS x)", True),

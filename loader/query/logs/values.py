@@ -21,7 +21,8 @@ NUMBERS = ("INT64", "NUMERIC", "BIGNUMERIC", "FLOAT64")
 TIMES = ("DATE", "DATETIME", "TIMESTAMP")
 NULL = "NULL"
 """The type of `null` itself."""
-MAX_LENGTH = 40_000
+MAX_LENGTH = 10_000
+"""Characters of an expression."""
 MAX_DEPTH = 36
 """Parentheses in one another; SQLGlot, which reads the SQL, ends at some 45 levels."""
 

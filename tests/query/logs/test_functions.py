@@ -173,6 +173,8 @@ EDGES = {
     'in(none, "a")': None,
     "contain(numbers, 4)": False,
     'hash("abc")': "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+    'hash("abc", "sha1")': "a9993e364706816aba3e25717850c26c9cd0d89d",
+    'len(hash("abc", "SHA512"))': 128,
     'match("a.b", "^a\\.b$")': True,
     "-9223372036854775808": -(2**63),
 }  # fmt: skip
