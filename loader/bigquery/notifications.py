@@ -35,7 +35,8 @@ SELECT * EXCEPT (ended, failures) FROM (
     PARTITION BY `table`, `date`, ended ORDER BY Finished, Attempt
     ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS failures
   FROM (
-    SELECT * EXCEPT (Objects), COUNTIF(Status IN ('success', 'rejected', 'deleted')) OVER (
+    SELECT * EXCEPT (Objects), COUNTIF(
+      Status IN ('success', 'rejected', 'abandoned', 'deleted')) OVER (
       PARTITION BY `table`, `date` ORDER BY Finished, Attempt
       ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS ended
     FROM `{loads}` WHERE `date` IS NOT NULL AND Status != 'skipped'

@@ -22,6 +22,7 @@ HISTORIES = {
     "2026-01-02": "failed failed success failed failed",
     "2026-01-03": "rejected skipped success deleted",
     "2026-01-04": "failed marked failed marked abandoned",
+    "2026-01-05": "failed failed abandoned failed failed failed",
 }
 TOLD = {
     ("2026-01-01", 2, "failed"),
@@ -31,6 +32,8 @@ TOLD = {
     ("2026-01-03", 0, "rejected"),
     ("2026-01-03", 2, "success"),
     ("2026-01-04", 4, "abandoned"),
+    ("2026-01-05", 2, "abandoned"),
+    ("2026-01-05", 5, "failed"),
 }
 
 
@@ -67,5 +70,5 @@ def test_what_ends_and_each_third_failure_is_due_and_a_mark_of_an_audit_is_no_fa
 
     assert {(str(row["date"]), row["Attempt"], row["Status"]) for row in due} == TOLD
     assert len(due) == len(TOLD)
-    assert {row["Attempt"] for row in later} == {4, 7}
+    assert {row["Attempt"] for row in later} == {4, 5, 7}
     assert "Objects" not in due[0]

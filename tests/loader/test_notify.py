@@ -128,6 +128,20 @@ def test_a_failing_day_is_told_when_it_has_failed_three_times(
     assert "it is tried again by itself" in hook.events[0]["summary"]
 
 
+def test_a_day_that_is_given_up_is_told(world: World, hook: ReceivingServer) -> None:
+    put_day(world)
+    for back in (30, 0):
+        world.fault("job_error", job="foo1-", reason="invalid", times=1)
+        assert load(world, "--notify", hook.url).code == 1
+        failed = f"TIMESTAMP_SUB(Finished, INTERVAL {back} DAY)"
+        world.sql(f"UPDATE jostler.loads SET Finished = {failed} WHERE Status = 'failed'")
+
+    (event,) = hook.events
+    assert event["type"] == "jostler.day.abandoned"
+    assert "was given up" in event["summary"]
+    assert "when somebody requests it" in event["advice"]
+
+
 def test_what_was_not_delivered_goes_out_with_the_next_run_under_the_same_id(
     world: World, hook: ReceivingServer
 ) -> None:

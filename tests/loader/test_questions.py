@@ -20,6 +20,7 @@ from loader.bigquery.ledger import (
     REJECT_FIELDS,
     Ledger,
 )
+from loader.bigquery.requests import REQUEST_DAYS_FIELDS, REQUEST_FIELDS, Requests
 from loader.bigquery.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def answers(environment: None, warehouse: BigQueryServer) -> Iterator[Answers]:
     ledger = Ledger(house, "jostler")
     ledger.prepare()
     ledger.prepare_notifications()
+    Requests(house, ledger, "run1").prepare()
     house.close()
     with closing(
         open_tables(
@@ -146,6 +148,13 @@ def _fill(client: bigquery.Client) -> None:
 
     insert("loads", [*LOADS])
     insert("reject_rows", [REJECT, {**REJECT, "Line": 4}, {**REJECT, "Line": 5, "Reason": "name"}])
+    names = "RequestID, Experiment, StartDate, EndDate, RequestedBy, Reason, RequestedAt"
+    days = f"'{day(5)}', '{day(3)}', 'ann@x.org', 'node 7'"
+    asked = f"TIMESTAMP '{NOW - timedelta(minutes=15)}'"
+    values = f"('r1', 'demo', {days}, {asked})"
+    client.query_and_wait(f"INSERT INTO jostler.requests ({names}) VALUES {values}")
+    taken = {"RequestID": "r1", "table": "p.raw_demo.late", "State": "taken", "Written": str(NOW)}
+    insert("request_days", [{**taken, "date": str(day(back))} for back in (5, 3)])
     waiting = {**TOLD, "State": "waiting", "Tries": 2, "Error": "x.example answers 500"}
     other = {**TOLD, "EventID": "e2"}
     insert(
@@ -236,13 +245,12 @@ def test_whose_indexes_were_not_trusted(answers: Answers) -> None:
 
 
 def test_what_came_of_requests(answers: Answers) -> None:
-    (row,) = answers("requested")
-    assert (row["request"], row["days_loaded"], row["failures"], row["seconds"]) == (
-        "r1",
-        1,
-        1,
-        600,
-    )
+    """Of two days one is loaded, after ten minutes; the other one failed."""
+    (found,) = answers("requested")
+    assert (found["request"], found["who"], found["reason"]) == ("r1", "ann@x.org", "node 7")
+    assert (found["state"], found["days_done"], found["days_asked"]) == ("failed", 1, 2)
+    assert (found["n_rows"], found["seconds"]) == (100, 600)
+    assert "no right" in found["error"]
 
 
 def test_who_was_not_told(answers: Answers) -> None:
@@ -272,5 +280,6 @@ def test_there_are_ten_questions_each_documented_and_tested() -> None:
 
 
 def test_each_column_of_the_loaders_tables_has_a_description() -> None:
-    for fields in (LOADS_FIELDS, REJECT_FIELDS, COMPACTION_FIELDS, NOTIFICATION_FIELDS):
+    tables = (LOADS_FIELDS, REJECT_FIELDS, COMPACTION_FIELDS, NOTIFICATION_FIELDS)
+    for fields in (*tables, REQUEST_FIELDS, REQUEST_DAYS_FIELDS):
         assert [field.name for field in fields if not field.description.endswith(".")] == []

@@ -48,6 +48,8 @@ def test_status_of_good_refused_and_failed_days(
     # A failure before a success is over.
     world.fault("job_error", job=f"foo1-{BEFORE:%Y%m%d}", reason="backendError", times=1)
     assert load(world).code == 1
+    asks = "(Experiment, Datatype, StartDate) VALUES ('exp', 'foo1', '2020-01-01')"
+    world.sql(f"INSERT INTO jostler.requests {asks}")
     older = TODAY - timedelta(days=3)
     world.put_bundle([row(3, day=older)], day=older)
 
@@ -60,11 +62,12 @@ def test_status_of_good_refused_and_failed_days(
     assert head.split("  ")[0] == "table"
     assert line.split()[0] == "raw_exp.foo1"
     assert str(BEFORE) in line
-    assert line.split()[-4:] == ["1", "2", "50.00%", "0"]  # due, failing, rejected, requests
+    assert line.split()[-4:] == ["1", "2", "50.00%", "1"]  # due, failing, rejected, requests
     assert "1 of its 1 rows are bad (first line 1 of gs://" in short
     assert "the operator must grant a right" in short
     assert "Grant the roles that docs/loader.md lists" not in short
     assert "permission: " in long
+    assert "2020-01-01" in long  # the request
     assert "Grant the roles that docs/loader.md lists" in long
     assert f"line 1 of {world.url}" in long
     found = table(listed)
