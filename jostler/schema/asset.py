@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -120,10 +121,24 @@ def _problems(found: Any) -> list[str]:  # noqa: ANN401 - parsed JSON
         jsonschema.Draft202012Validator(published_asset()).iter_errors(found),
         key=lambda error: [str(step) for step in error.absolute_path],
     )
-    return list(dict.fromkeys(f"{_path(error)}: {_sentence(error)}" for error in errors))
+    return list(dict.fromkeys(line for error in errors for line in _lines(error)))
 
 
-def _path(error: Any) -> str:  # noqa: ANN401 - jsonschema's own error, imported late
+def _lines(error: Any) -> list[str]:  # noqa: ANN401 - jsonschema's own error, imported late
+    if error.validator != "additionalProperties":
+        return [f"{_path(error)}: {_sentence(error)}"]
+    known = error.schema["properties"]
+    unknown = [key for key in error.instance if key not in known]
+    return [f"{shown(key)}: unknown field{_meant(key, known)}" for key in unknown]
+
+
+def _meant(key: str, known: Iterable[str]) -> str:
+    names = list(known)
+    close = get_close_matches(key.lower(), names, n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(names)}"
+
+
+def _path(error: Any) -> str:  # noqa: ANN401 - as above
     """Write where in the file a problem is: `consumers[1]`."""
     steps = (f"[{step}]" if isinstance(step, int) else step for step in error.absolute_path)
     return "".join(steps) or "(file)"
@@ -131,13 +146,9 @@ def _path(error: Any) -> str:  # noqa: ANN401 - jsonschema's own error, imported
 
 def _sentence(error: Any) -> str:  # noqa: ANN401 - as above
     known, instance = error.schema, error.instance
-    match error.validator:
-        case "additionalProperties":
-            unknown = [repr(key) for key in instance if key not in known["properties"]]
-            return f"unknown field {', '.join(unknown)}; known are {', '.join(known['properties'])}"
-        case "required":
-            missing = [key for key in error.validator_value if key not in instance]
-            return f"no {' and no '.join(map(repr, missing))}"
+    if error.validator == "required":
+        missing = [key for key in error.validator_value if key not in instance]
+        return f"no {' and no '.join(map(repr, missing))}"
     wanted = known.get("errorMessage", f"expected {error.validator_value}")
     return f"{wanted}, found {shown(instance)}"
 

@@ -85,7 +85,8 @@ def test_what_is_written_is_read_again() -> None:
         ({"revision": 1, "max_bad_fraction": "1%"}, "max_bad_fraction: expected a number from 0"),
         ({"revision": 1, "notify": ["ftp://x.org"]}, "notify[0]: expected an http:// or https://"),
         ({"revision": 1, "notify": ["https://u:p@x.org/"]}, "notify[0]: expected an http://"),
-        ({"revision": 1, "Owner": "me"}, "(file): unknown field 'Owner'; known are"),
+        ({"revision": 1, "Owner": "me"}, "'Owner': unknown field; did you mean 'owner'?"),
+        ({"revision": 1, "size": 1}, "'size': unknown field; known are $schema, revision, owner"),
         ([], "(file): expected object, found []"),
         (b'{"revision": 1, "revision": 2}', "(file): the key 'revision' stands twice"),
         (b'{"revision": NaN}', "(file): NaN is not JSON"),
@@ -104,7 +105,7 @@ def test_all_problems_are_told_at_once() -> None:
     """One sentence each."""
     told = problems({"revision": "2", "share": -1, "consumers": ["x", 5], "size": 1})
     assert [line.partition(":")[0] for line in told] == [
-        "(file)",
+        "'size'",
         "consumers[0]",
         "consumers[1]",
         "revision",
