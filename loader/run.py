@@ -243,7 +243,7 @@ class Loader:
         overtaken: dict[DayKey, Outcome],
         outcomes: dict[DayKey, Outcome],
     ) -> tuple[list[TableDay], list[Refusal]]:
-        """Decide again about days that another loader was loading."""
+        """Decide again about days that another loader was loading, or that failed."""
         ready = {str(o.day.table.name): o.day.table for o in overtaken.values()}
         due, refusals = self.planner.plan(list(ready.values()), force=False)
         due = [
@@ -256,6 +256,8 @@ class Loader:
         for key in rest:
             status, why = Status.SKIPPED, "another loader has loaded what the bucket holds"
             if not self.planner.was_listed(overtaken[key].day.table):
+                if not overtaken[key].overtaken:
+                    continue  # it has failed, and that stands
                 status, why = (
                     Status.FAILED,
                     "another loader was at it, and it could not be listed again",

@@ -134,11 +134,13 @@ def test_a_day_that_cannot_be_listed_again_has_failed(world: World) -> None:
         loaded.append(load(world))
         return [verified(world, day, loader.run_id) for day in days]
 
-    def plan(ready: list[Table], force: bool) -> tuple[list[TableDay], list[Refusal]]:
+    def plan(
+        ready: list[Table], force: bool, *, take: bool = False
+    ) -> tuple[list[TableDay], list[Refusal]]:
         if loaded:  # the second time
             listing = "prefix=autoload%2Fv1%2Fexp%2Ffoo1"
             world.gcs.faults.append(Fault(status=403, times=1, path=listing))
-        return planned(ready, force)
+        return planned(ready, force, take=take)
 
     options = parse(world.arguments(), {}, datetime.now(UTC).date())
     loader = Loader(options, console, verify)
