@@ -8,6 +8,7 @@ Pure: takes a row of the ledger.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 MARKED = "AuditDiffers"
 _ABANDONED = "abandoned"
 _TEXT_MAX = 300
+_NAMED_MAX = 3
 _TO_PRODUCER = {
     FailureClass.TRANSIENT: "nothing is wrong with your files; it is tried again by itself",
     FailureClass.DATA: "please mend what writes these files; stored files stay where they are",
@@ -111,13 +113,23 @@ def advice(row: Row, flaw: Flaw | None = None) -> str:
             f"The first bad row is line {flaw.line} of {flaw.url}{file}{field}:"
             f" {flaw.reason}: {_short(flaw.detail)}."
         )
+    parts += [f"BigQuery names {where}." for where in _located(row)[:_NAMED_MAX]]
     if row["JobID"] and row["Status"] == "failed":
-        parts.append(f"BigQuery's errors are in Errors of the row with JobID {row['JobID']}.")
+        parts.append(f"All its errors are in Errors of the row with JobID {row['JobID']}.")
     if row["Status"] == _ABANDONED:
         parts.append(
             "It is tried again when the day changes, when somebody requests it, or with --force."
         )
     return " ".join([*parts, _TO_OPERATOR[kind]])
+
+
+def _located(row: Row) -> list[str]:
+    """Return the objects and fields that BigQuery's own errors name, each once."""
+    try:
+        errors = json.loads(row.get("Errors") or "[]")
+    except ValueError:
+        return []
+    return list(dict.fromkeys(str(one["location"]) for one in errors if one.get("location")))
 
 
 def _what(row: Row) -> str:

@@ -38,7 +38,7 @@ SELECT `table` AS table_name, SUM(RowsRead) AS n, SUM(RowsRejected) AS bad FROM 
 _FAILING_SQL = """\
 SELECT * EXCEPT (nth, later) FROM (
   SELECT `table`, `date`, Status, Attempt, Finished, RowsRead, RowsRejected, JobID, RunID,
-    ErrorClass, ErrorText, {FailureClass} AS FailureClass,
+    ErrorClass, ErrorText, Errors, {FailureClass} AS FailureClass,
     ROW_NUMBER() OVER (
       PARTITION BY `table`, `date` ORDER BY TableMade DESC, Attempt DESC, Finished DESC) AS nth,
     MAX(IF(`date` IS NULL, NULL, Finished)) OVER (PARTITION BY `table`) AS later
