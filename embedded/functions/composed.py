@@ -231,6 +231,14 @@ def _text(node: exp.Expr) -> exp.Expr:
     return call("bq_json_string", node.this)
 
 
+def _sha2(node: exp.Expr) -> exp.Expr:
+    """Rewrite SHA512 as a call in Python; DuckDB has SHA256 alone."""
+    length = node.args.get("length")
+    if length is None or length.name != "512":
+        return node
+    return call("py_sha512", call("bq_bytes", node.this))
+
+
 def _macro(name: str, *keys: str) -> Rule:
     return lambda node: call(name, node.this, *(node.args[key] for key in keys))
 
@@ -269,6 +277,7 @@ RULES: dict[type[exp.Expr], Rule] = {
     exp.Reverse: _reverse,
     exp.Normalize: _normalize,
     exp.PercentileDisc: _percentile_disc,
+    exp.SHA2Digest: _sha2,
     exp.Soundex: _macro("py_soundex"),
     exp.ToBase32: _macro("py_to_base32"),
     exp.FromBase32: _macro("py_from_base32"),

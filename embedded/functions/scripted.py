@@ -9,6 +9,7 @@ DuckDB needs numpy for such functions.  Without numpy, a call of one is an error
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import re
 import unicodedata
@@ -84,6 +85,10 @@ def _soundex(text: str | None) -> str | None:
     return out[:4].ljust(4, "0")
 
 
+def _sha512(data: bytes | None) -> bytes | None:
+    return None if data is None else hashlib.sha512(data).digest()
+
+
 def _safe_text(data: bytes | None) -> str | None:
     return None if data is None else data.decode("utf-8", "replace")
 
@@ -105,6 +110,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., object], list[str], str]] = {
     "py_from_base32": (_from_base32, ["VARCHAR"], "BLOB"),
     "py_soundex": (_soundex, ["VARCHAR"], "VARCHAR"),
     "py_safe_text": (_safe_text, ["BLOB"], "VARCHAR"),
+    "py_sha512": (_sha512, ["BLOB"], "BLOB"),
     "py_texts": (searches.texts, ["VARCHAR", "VARCHAR"], "VARCHAR[]"),
     "py_decoded": (searches.decoded, ["VARCHAR[]"], "VARCHAR[]"),
     "py_ip_from_string": (nets.ip_from_string, ["VARCHAR"], "BLOB"),

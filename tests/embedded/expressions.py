@@ -447,6 +447,16 @@ ANSWERS: list[tuple[str, object]] = [
     ("""JSON_VALUE('{"a": ["x", "y"]}', '$.a[1]')""", "y"),
     ("JSON_VALUE('\"x\"')", "x"),
     ("JSON_VALUE('{\"a\": ', '$.a')", None),
+    (
+        "TO_HEX(SHA512('abc'))",
+        (
+            "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a"
+            "2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f"
+        ),
+    ),
+    ("LENGTH(SHA512(b'\\x00'))", 64),
+    ("SHA512(CAST(NULL AS STRING))", None),
+    ("SESSION_USER() LIKE '%@localhost'", True),
     # SEARCH: the examples of its page, and of "Text analysis".
     ("SEARCH('foobarexample', 'foobarexample')", True),
     ("SEARCH('foobar-example', 'foobarexample')", False),
@@ -1099,7 +1109,6 @@ REFUSED = [
     "CAST(DATE '2020-01-01' AS STRING FORMAT 'YYYY')",
     "JSON_VALUE('{}', '$.*')",
     "JSON '{\"a\": 1}'['a']",
-    "SESSION_USER()",
     "LAX_INT64(JSON '\"10\"')",
     "SAFE.SUBSTR('foo', 0, -2)",
     "SAFE.LN(0)",
