@@ -31,6 +31,7 @@ from jostler.archive.compact_input import InputError, read_input
 from jostler.archive.compact_merge import (
     DamagedInputError,
     holds,
+    is_reduced,
     merge,
     planned,
 )
@@ -207,10 +208,7 @@ class _Compaction:
             plan = planned(self._group, part, self._repeats)
             if not plan.entries:  # repeats of rows in other bundles: a merged bundle needs a row
                 plan = planned(self._group, part)
-            there = self._repeats.union(entry.identity for entry in plan.entries if torn)
-            # An input without index may be the rest of a compactor that was killed between its
-            # two removals.
-            covered = [one for one in torn if there.issuperset(one.keys())]
+            covered = self._covered(plan, part, torn)
             if len(part) + len(covered) == 1 and not plan.collapsed:
                 return
             try:
@@ -229,6 +227,17 @@ class _Compaction:
         for one in covered:
             torn.remove(one)
         self._remove(plan, [*part, *covered], done, each)
+
+    def _covered(self, plan: Planned, part: list[Input], torn: list[Input]) -> list[Input]:
+        """Return the bundles without index that the merged bundle makes superfluous."""
+        if not torn:
+            return []
+        rows = frozenset(entry.identity for entry in plan.entries)
+        if any(one.member.name == plan.name for one in part):
+            # The result is there already.  Another compactor may be making a torn bundle out of it,
+            # with fewer rows, or with repeats, and then remove it: so that one is left alone.
+            return [one for one in torn if not is_reduced(one) and rows.issuperset(one.keys())]
+        return [one for one in torn if (rows | self._repeats).issuperset(one.keys())]
 
     def _kept_as(self, plan: Planned, part: list[Input]) -> Merged | None:
         """Make the merged bundle durable; return it if it was stored now.

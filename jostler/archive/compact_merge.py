@@ -165,7 +165,7 @@ def planned(
 
 def _digest(of_rows: str, inputs: Sequence[Input], collapsed: int) -> str:
     """Return the digest that names a merged bundle, given that of its rows."""
-    reduced = [one for one in inputs if _is_reduced(one)]
+    reduced = [one for one in inputs if is_reduced(one)]
     if not (collapsed or reduced):
         return of_rows
     if len(inputs) == len(reduced) == 1 and not collapsed:
@@ -177,7 +177,7 @@ def _digest(of_rows: str, inputs: Sequence[Input], collapsed: int) -> str:
     return _digest_of_inputs(of_rows, inputs)
 
 
-def _is_reduced(one: Input) -> bool:
+def is_reduced(one: Input) -> bool:
     """Return whether repeats of a feed were left out of a merged bundle, or of what it is made of.
 
     Its name tells, not the metadata, which a copied bucket does not have.
