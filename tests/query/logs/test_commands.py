@@ -77,6 +77,7 @@ ANSWERS: list[tuple[str, list[tuple[Any, ...]]]] = [
     ('table iis | search date == "2026-01-02" and _time > "2026-01-02 10:00" | stats count', [(1,)]),
     ("table iis | eval bytes > 10 | stats count", [(3,)]),
     ("table iis | search `bytes` > 10 | stats count", [(3,)]),
+    ('table iis | sort -bytes | limit 2 | search city == "Z*" | fields bytes', [(40,)]),
     # eval.
     ("table iis | eval x = bytes * 2 | eval x = x + 1 | sort x | limit 1 1 | fields x", [(21,)]),
     ("table iis | sort -bytes | eval bytes = -bytes | limit 1 | fields bytes", [(-50,)]),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sqlglot import TokenType
 
 from loader.query import logs
-from loader.query.errors import QueryError
+from loader.query.errors import Code, QueryError
 from loader.query.logs.emitted import FUNCTIONS
 from loader.query.logs.parser import parse
 from tests.query.logs.archive import NOW
@@ -122,6 +122,14 @@ def test_no_text_takes_long(text: str) -> None:
     before = time.process_time()
     outcome(text)
     assert time.process_time() - before < SECONDS
+
+
+def test_an_expression_that_would_grow_is_refused() -> None:
+    """The text of an argument may be written several times, so nested calls multiply it."""
+    error = outcome("table iis | eval a = " + "pow(" * 10 + "bytes" + ", 2)" * 10)
+    assert error is not None
+    assert error.code is Code.NOT_SUPPORTED
+    assert outcome("table iis | eval a = pow(bytes, 2)" + " | eval a = pow(a, 2)" * 10) is None
 
 
 def test_the_compiler_calls_no_function_that_is_not_listed() -> None:
