@@ -124,7 +124,7 @@ COMPILE := uv pip compile --universal --python-version 3.11 \
 lock: ## write the lock files anew (needs uv): of everything, and of each image
 	$(COMPILE) pyproject.toml --extra dev -o requirements.lock
 	$(COMPILE) --no-annotate -c requirements.lock pyproject.toml -o requirements-agent.lock
-	$(COMPILE) --no-annotate -c requirements.lock pyproject.toml --extra loader -o requirements-loader.lock
+	$(COMPILE) --no-annotate -c requirements.lock pyproject.toml --extra loader --extra query -o requirements-loader.lock
 	printf 'maturin\nsetuptools\nsetuptools-scm\n' | $(COMPILE) --no-annotate -c requirements.lock - -o requirements-build.lock
 
 image-check: java $(READY) ## build both images here and run them (slow; root, Debian; see docs/image.md)

@@ -218,7 +218,7 @@ MACROS: dict[str, list[tuple[str, str]]] = {
     ],
     "bq_sign": [
         ("x BIGINT", "CAST(sign(x) AS BIGINT)"),
-        ("x DOUBLE", "CAST(sign(x) AS DOUBLE)"),
+        ("x DOUBLE", "CASE WHEN isnan(x) THEN x ELSE CAST(sign(x) AS DOUBLE) END"),
     ],
     "bq_item": [
         (

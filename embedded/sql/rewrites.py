@@ -231,6 +231,13 @@ def _own_order(inner: exp.Expr) -> str:
     return f"bq_sorted_{kind}_{'down' if key.args.get('desc') else 'up'}"
 
 
+def _count_if(node: exp.Expr) -> exp.Expr:
+    """Rewrite COUNTIF, which is 0 of no rows; DuckDB's count_if is NULL."""
+    if isinstance(node.this, exp.Distinct):
+        return node
+    return duck("count(nullif(:x, FALSE))", x=node.this)
+
+
 def _unnest(node: exp.Expr) -> exp.Expr:
     """Rewrite WITH OFFSET, which counts from 0, by WITH ORDINALITY, which counts from 1."""
     offset = node.args.get("offset")
@@ -305,6 +312,7 @@ RULES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.JSONBool: _macro("bq_json_bool"),
     exp.ApproxDistinct: lambda node: exp.Count(this=exp.Distinct(expressions=[node.this])),
     exp.ApproxQuantiles: _approx_quantiles,
+    exp.CountIf: _count_if,
     exp.Avg: lambda node: exp.Avg(this=call("bq_no_numeric", node.this)),
     exp.ArrayAgg: _array_agg,
     exp.IgnoreNulls: _array_agg,

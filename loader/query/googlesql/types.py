@@ -86,6 +86,11 @@ def struct(fields: Iterable[tuple[str, Type]]) -> Type:
     return Type("STRUCT", None, tuple(fields))
 
 
+def same_kind(one: Type, other: Type) -> bool:
+    """Say whether two types are one, and a scalar's."""
+    return one == other and one.element is None and one.kind != "STRUCT"
+
+
 def quoted(name: str) -> str:
     """Return a name as Spark writes it."""
     return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,1 @@
+"""The functions that a question may call, by their names in GoogleSQL."""
