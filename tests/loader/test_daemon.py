@@ -43,13 +43,13 @@ def run(
     stored: World, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., tuple[Daemon, Ran]]]:
     """Start a daemon in a thread; it is ended with the test."""
-    monkeypatch.setattr(daemon, "LOOK_S", 0.05)
+    monkeypatch.setattr(daemon, "LOOK_S", 0.3)
     running: list[tuple[Daemon, threading.Thread]] = []
 
     def start(*more: str) -> tuple[Daemon, Ran]:
         out, err = io.StringIO(), io.StringIO()
         console = Console(out, err)
-        options = parse(stored.arguments(*more), {}, datetime.now(UTC).date())
+        options = parse(stored.arguments("--datatype", "foo1", *more), {}, datetime.now(UTC).date())
 
         def make(options: Options, keep: ExitStack) -> Loader:
             loader = Loader(
@@ -116,7 +116,7 @@ def test_a_request_during_a_round_comes_before_the_rounds_other_days(
     """Days that have begun are finished; the others are left to the next round."""
     for day in range(3, 8):
         stored.put_bundle([row(1, day=DAY.replace(day=day))], day=DAY.replace(day=day))
-    stored.fault("job_slow", job="-foo1-20260102-", seconds=3)
+    stored.fault("job_slow", job="-foo1-20260102-", seconds=5)
     run("--every", "1h", "--parallel-days", "1")
     wait_until("the first day is loaded", lambda: stored.bigquery.faults() == [])
 
