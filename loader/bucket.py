@@ -103,6 +103,15 @@ class Bucket:
         with _translated():
             return self._storage.read(name, generation).data
 
+    def read_range(self, name: str, start: int, end: int, generation: str) -> bytes:
+        """Return the bytes of an object from `start` to before `end`.
+
+        Raises:
+            MissingError: it does not exist, or has another generation.
+        """
+        with _translated():
+            return self._storage.read_range(name, start, end - start, generation)
+
     def write(self, name: str, data: bytes) -> None:
         """Store an object of this run; replace what an earlier attempt stored under the name."""
         with _translated():

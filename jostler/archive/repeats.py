@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
 
-    from jostler.archive.files import File
+    from jostler.archive.files import File, Position
 
 T = TypeVar("T")
 Identity = tuple[str, str, bytes]
@@ -130,9 +130,20 @@ def without_repeats(files: Iterable[File]) -> Iterator[File]:
     repeats = Repeats()
     for _, day in groupby(files, key=lambda file: file.origin.day):
         found = list(day)
-        kept = set()
-        for file in sorted(found, key=lambda file: (file.begin, file.name, file.node)):
-            prefix, body = identity(file.filename, file.hash)
-            if not repeats.is_repeat((file.datatype, prefix), body):
-                kept.add(file.position)
+        kept = kept_of_day(found, repeats)
         yield from (file for file in found if file.position in kept)
+
+
+def kept_of_day(files: Iterable[File], repeats: Repeats) -> set[Position]:
+    """Return the positions of the files of a day that are no repeats.
+
+    Args:
+        files: all of one day, in any order.
+        repeats: knows the days before.
+    """
+    kept = set()
+    for file in sorted(files, key=lambda file: (file.begin, file.name, file.node)):
+        prefix, body = identity(file.filename, file.hash)
+        if not repeats.is_repeat((file.datatype, prefix), body):
+            kept.add(file.position)
+    return kept

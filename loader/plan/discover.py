@@ -13,7 +13,7 @@ import difflib
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from jostler.format.bigquery_names import TableName, table_name, view_name
 from jostler.format.names import (
@@ -42,12 +42,44 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import date, datetime
 
+    from jostler.format.bigquery_names import Naming
     from jostler.schema import Fields
     from loader.bucket import Bucket
-    from loader.cli.options import Options
     from loader.plan.window import Window
 
 _ORGANIZED = 3
+
+
+class Selection(Protocol):
+    """Which datatypes to find, and how their tables are named: a part of the loader's options."""
+
+    @property
+    def api(self) -> tuple[str, ...]:
+        """The layouts of the bucket, `v1` and `v2`."""
+
+    @property
+    def experiment(self) -> frozenset[str]:
+        """The experiments; none for all."""
+
+    @property
+    def datatype(self) -> frozenset[str]:
+        """The datatypes; none for all."""
+
+    @property
+    def naming(self) -> Naming:
+        """The rule for names of v1."""
+
+    @property
+    def project(self) -> str:
+        """The project of the tables."""
+
+    @property
+    def view_project(self) -> str:
+        """The project of their views."""
+
+    @property
+    def allow_empty(self) -> bool:
+        """Whether nothing may be there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +160,7 @@ class Discovered:
     unread: set[tuple[str, str]] = field(default_factory=set)
 
 
-def discover(buckets: Iterable[Bucket], options: Options) -> Discovered:
+def discover(buckets: Iterable[Bucket], options: Selection) -> Discovered:
     """Find the datatypes of all buckets and the tables that they go to.
 
     Raises:
@@ -185,7 +217,7 @@ def nearest(name: str, there: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def _of_bucket(bucket: Bucket, options: Options, found: Discovered) -> Iterator[Source]:
+def _of_bucket(bucket: Bucket, options: Selection, found: Discovered) -> Iterator[Source]:
     """Yield the datatypes of a bucket; a bucket without any table schema is a problem."""
     before = len(found.experiments), len(found.problems)
     try:
@@ -216,7 +248,7 @@ def _together(sources: list[Source]) -> Fields | str:
     return fields
 
 
-def _sources(bucket: Bucket, options: Options, found: Discovered) -> Iterator[Source]:
+def _sources(bucket: Bucket, options: Selection, found: Discovered) -> Iterator[Source]:
     for version in options.api:
         places: set[Place] = set()
         indexed: set[Place] = set()

@@ -103,7 +103,7 @@ class Trust:
         schema = data.metadata.get("schema", "")
         if not _DIGEST_RE.fullmatch(schema):
             raise UntrustedError(f"{bundle.name} names no schema that it was judged by")
-        if why := self._not_contained(source, schema, str(day.table.name), fields):
+        if why := self.not_contained_in(source, schema, str(day.table.name), fields):
             raise UntrustedError(f"{bundle.name} was judged by the schema {schema}: {why}")
         name = str(replace(BundleName.parse(bundle.name), kind=Kind.INDEX))
         index = self._listed(source, INDEX, day.date).get(name)
@@ -119,7 +119,7 @@ class Trust:
             raise UntrustedError(f"{bundle.name} and its index have other numbers of rows")
         return IndexedBundle(bundle=bundle, index=index, rows=int(rows))
 
-    def _not_contained(self, source: Source, schema: str, table: str, fields: Fields) -> str:
+    def not_contained_in(self, source: Source, schema: str, table: str, fields: Fields) -> str:
         """Return why rows that fit a kept schema may not fit a table; empty if they do."""
         name = source.place.kept_schema(source.datatype, schema)
         key = (source.bucket.url, name, table)

@@ -7,8 +7,8 @@ own in their place.
 A table of data has two columns beside `date`, `archiver` and `raw`, which no bundle has as such.
 `Shapes` lists them last, each runner provides them, and both are read only if the SQL names them:
 
-- `_time` TIMESTAMP: `raw.Start` of the row's line in index1, else its `raw.TimeAdded`; in index1
-  itself the same of the row, in rejected1 `raw.TimeAdded`.
+- `_time` TIMESTAMP: `raw.Start` of the row's line in index1, else its `raw.End`, else its
+  `raw.TimeAdded`; in index1 itself the same of the row; NULL if the bundle has no index.
 - `_node` STRING: the node that stored the file, `raw.Node` of its line in index1; the log-query
   language calls it `archiver.Node`.
 

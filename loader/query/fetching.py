@@ -1,0 +1,198 @@
+"""Read one bundle for a question: its index where times matter, then the blocks that can match.
+
+**Invariant:** a bundle is read at the generation that was listed, and either all of its lines are
+delivered or those of each block that has a wanted row.  A bundle without a wanted row is not read.
+
+Runs on an executor, in the threads that read ahead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from isal import isal_zlib
+
+from jostler.archive import index_rows
+from jostler.format.names import BundleName
+from loader.bucket import open_bucket
+from loader.spark.gunzip import CorruptError
+from loader.spark.limits import PACKED_MAX_BYTES
+from loader.spark.nodes import blocks_by_node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from jostler.archive.files import File
+    from loader.query.scan import Bundle, Span
+
+GAP_BYTES = 64 * 1024
+"""Bytes between two wanted blocks that are read along rather than by a request of their own."""
+PART_MOST = 0.5
+"""Of the object: where more of it is wanted, one request for all of it is cheaper."""
+KEPT_BYTES = 8 * 1024 * 1024
+"""Up to this size of an object its lines are kept between the two passes; else inflated twice."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def instant(micros: int) -> datetime:
+    """Return the instant of so many microseconds since 1970."""
+    return _EPOCH + micros * _MICROSECOND
+
+
+class Block(NamedTuple):
+    """Lines of one node.
+
+    Attributes:
+        node: that stored them.
+        line: the number of the first one in the bundle, from 1.
+        lines: the text.
+    """
+
+    node: str
+    line: int
+    lines: bytes
+
+
+@dataclass(slots=True, kw_only=True)
+class Fetched:
+    """What was read of a bundle.
+
+    Attributes:
+        bundle: the bundle.
+        times: `_time` of each line from 1 on, microseconds since 1970; None if not asked for.
+        read_bytes: of all requests.
+        pieces: the blocks, if only some were read.
+        data: the whole object otherwise; empty if nothing of it is wanted.
+    """
+
+    bundle: Bundle
+    times: dict[int, int] | None = None
+    read_bytes: int = 0
+    pieces: list[Block] = field(default_factory=list)
+    data: bytes = b""
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield what was read; may be called again.
+
+        Raises:
+            CorruptError: the object is damaged; raised where the damage is found.
+        """
+        yield from self.pieces
+        line = 1
+        if self.data:
+            for node, lines in blocks_by_node(self.data, self.bundle.node):
+                yield Block(node, line, lines)
+                line += lines.count(b"\n") + (not lines.endswith(b"\n"))
+
+
+def fetch(bundle: Bundle, span: Span, patience_s: float, *, with_times: bool) -> Fetched:
+    """Read what a question needs of a bundle.
+
+    Args:
+        bundle: the bundle.
+        span: the rows that can answer.
+        patience_s: how long a failing request is retried.
+        with_times: whether `_time` is asked for.
+
+    Raises:
+        BucketError: an object cannot be read.
+        CorruptError: it is larger than any bundle, or its index or a block is damaged.
+    """
+    found = Fetched(bundle=bundle)
+    if bundle.size_bytes > PACKED_MAX_BYTES:
+        raise CorruptError("the object is too large")
+    bucket = open_bucket(bundle.bucket, patience_s)
+    files: list[File] = []
+    if bundle.index and (with_times or span.by_time):
+        packed = bucket.read(bundle.index, bundle.index_generation)
+        found.read_bytes += len(packed)
+        files = index_files(packed, bundle)
+        found.times = {file.line: (file.begin - _EPOCH) // _MICROSECOND for file in files}
+        wanted = [file for file in files if span.has(file.begin)]
+        if not wanted:
+            return found
+        chunks = _chunks(wanted, files, bundle) if bundle.trusted else []
+        if chunks:
+            for chunk in chunks:
+                data = bucket.read_range(
+                    bundle.name, chunk[0].offset, chunk[-1].end, bundle.generation
+                )
+                found.read_bytes += len(data)
+                found.pieces += _inflated(data, chunk)
+            return found
+    elif span.by_time:  # without index `_time` is NULL, which no range has
+        return found
+    found.data = bucket.read(bundle.name, bundle.generation)
+    found.read_bytes += len(found.data)
+    if not found.data:
+        raise CorruptError("the object is empty")
+    return found
+
+
+def index_files(packed: bytes, bundle: Bundle) -> list[File]:
+    """Parse the index of a bundle.
+
+    Raises:
+        CorruptError: it is no index.
+    """
+    try:
+        files, _problems = index_rows.parse(packed, BundleName.parse(bundle.index), bundle.bucket)
+    except ValueError as exc:
+        raise CorruptError(f"its index: {exc}") from exc
+    return files
+
+
+class _Place(NamedTuple):
+    """A block by its index rows."""
+
+    offset: int
+    end: int
+    line: int
+    nodes: tuple[str, ...]
+
+
+def _chunks(wanted: Sequence[File], files: Sequence[File], bundle: Bundle) -> list[list[_Place]]:
+    """Return the wanted blocks in runs that one request reads; nothing to read the whole object."""
+    if any(file.offset is None or not file.length for file in files):
+        return []
+    offsets = {file.offset for file in wanted}
+    ordered = sorted(files, key=lambda file: file.line)
+    places = []
+    for offset, same in groupby(ordered, key=lambda file: file.offset):
+        block = list(same)
+        if offset in offsets and offset is not None:
+            end = offset + (block[0].length or 0)
+            places.append(_Place(offset, end, block[0].line, tuple(one.node for one in block)))
+    if sum(place.end - place.offset for place in places) > PART_MOST * bundle.size_bytes:
+        return []
+    chunks: list[list[_Place]] = []
+    for place in places:
+        if not chunks or place.offset - chunks[-1][-1].end > GAP_BYTES:
+            chunks.append([])
+        chunks[-1].append(place)
+    return chunks
+
+
+def _inflated(data: bytes, chunk: list[_Place]) -> Iterator[Block]:
+    start = chunk[0].offset
+    for place in chunk:
+        try:
+            # A block ends with a full flush and not with the end of the stream.
+            packed = data[place.offset - start : place.end - start]
+            lines = isal_zlib.decompressobj(-15).decompress(packed)
+        except isal_zlib.error as exc:  # type: ignore[misc] # the stub says value for class
+            raise CorruptError(f"the block at {place.offset} is broken: {exc}") from exc
+        if lines.count(b"\n") != len(place.nodes):
+            raise CorruptError(f"the block at {place.offset} has not the lines of its index")
+        at, line = 0, place.line
+        for node, same in groupby(place.nodes):
+            count = len(list(same))
+            till = at
+            for _ in range(count):
+                till = lines.index(b"\n", till) + 1
+            yield Block(node, line, lines[at:till])
+            at, line = till, line + count
