@@ -41,7 +41,7 @@ RUN python3 -m venv --without-pip /opt/venv \
 COPY --from=wheel /wheels /wheels
 COPY --from=native /wheels /wheels
 RUN /build/bin/python -m pip --python /opt/venv/bin/python install --no-compile --no-deps /wheels/*.whl \
-    && rm -r /opt/venv/lib/python3*/site-packages/loader /opt/venv/bin/jostler-load /opt/venv/bin/jostler-sql \
+    && rm -r /opt/venv/lib/python3*/site-packages/loader /opt/venv/bin/jostler-load /opt/venv/bin/jostler-query /opt/venv/bin/jostler-sql \
     && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/venv/lib
 
 # pyspark comes as source only: its wheel is built with the locked setuptools, not with a fetched one.

@@ -77,7 +77,7 @@ def ask(client: bigquery.Client, sql: str) -> Answer:
         fields = tuple(found.schema or ())
         rows = tuple(tuple(row.values()) for row in found) if fields else ()
     except GoogleAPIError as exc:
-        raise AskError(_message(exc)) from exc
+        raise AskError(message(exc)) from exc
     except (GoogleAuthError, RequestException, OSError) as exc:
         raise AskError(f"no answer from BigQuery: {_one_line(str(exc))}") from exc
     return Answer(
@@ -88,7 +88,7 @@ def ask(client: bigquery.Client, sql: str) -> Answer:
     )
 
 
-def _message(exc: GoogleAPIError) -> str:
+def message(exc: GoogleAPIError) -> str:
     """Return BigQuery's own sentence without the request around it."""
     cause = getattr(exc, "cause", None) or exc
     listed = getattr(cause, "errors", None) or [{}]

@@ -10,13 +10,13 @@ from importlib.util import find_spec
 PACKAGES = ("google.cloud.bigquery", "pandas", "pyarrow", "pyspark", "xxhash")
 
 
-def missing(*packages: str) -> str:
+def missing(*packages: str, extra: str = "loader") -> str:
     """Return a sentence: what is not installed and how to install it; empty if nothing is."""
     lacking = [name for name in packages if not _is_there(name)]
     if not lacking:
         return ""
     verb = "is" if len(lacking) == 1 else "are"
-    return f"{', '.join(lacking)} {verb} not installed: pip install 'jostler[loader]'"
+    return f"{', '.join(lacking)} {verb} not installed: pip install 'jostler[{extra}]'"
 
 
 def _is_there(name: str) -> bool:

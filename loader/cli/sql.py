@@ -7,19 +7,15 @@ Exit status: 0 answered; 1 not answered; 2 wrong use.
 from __future__ import annotations
 
 import argparse
-import base64
 import csv
 import io
 import json
-import math
 import os
 import sys
-import unicodedata
-from datetime import date, datetime, time
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from loader.cli import extras
+from loader.cli.cells import cell, csv_field, padded, plain, width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,67 +29,22 @@ docs/embedded.md), otherwise in Google's, with the credentials of this machine.
 Exit status: 0 answered; 1 not answered; 2 wrong use."""
 
 
-def plain(value: object) -> object:  # noqa: PLR0911 - one for each kind of value
-    """Convert a value of the client to a JSON value, written as BigQuery would load it."""
-    match value:
-        case dict():
-            return {key: plain(inner) for key, inner in value.items()}
-        case list() | tuple():
-            return [plain(inner) for inner in value]
-        case bytes():
-            return base64.b64encode(value).decode()
-        case datetime():
-            return value.isoformat().replace("+00:00", "Z")
-        case date() | time():
-            return value.isoformat()
-        case Decimal():
-            return format(value, "f")
-        case float() if not math.isfinite(value):
-            return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
-        case None | bool() | int() | float() | str():
-            return value
-    return str(value)
-
-
-def cell(value: object) -> str:
-    """Write a value for a person on one line: NULL as NULL, nested values as JSON.
-
-    Control characters are written as escapes.
-    """
-    value = plain(value)
-    if value is None:
-        return "NULL"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def as_table(answer: Answer) -> str:
     """Write an answer as a table with aligned columns, numbers to the right."""
     if not answer.columns:
         changed = answer.changed
         return "done\n" if changed is None else f"{changed} rows changed\n"
     rows = [[cell(value) for value in row] for row in answer.rows]
-    widths = [max(map(_width, column)) for column in zip(answer.columns, *rows, strict=True)]
+    widths = [max(map(width, column)) for column in zip(answer.columns, *rows, strict=True)]
     rule = ["-" * width for width in widths]
     lines = []
     for line in [list(answer.columns), rule, *rows]:
-        padded = (
-            _padded(text, width, right=number)
-            for text, width, number in zip(line, widths, answer.numeric, strict=True)
+        texts = (
+            padded(text, wide, right=number)
+            for text, wide, number in zip(line, widths, answer.numeric, strict=True)
         )
-        lines.append("  ".join(padded).rstrip() + "\n")
+        lines.append("  ".join(texts).rstrip() + "\n")
     return "".join(lines)
-
-
-def _width(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
-    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
-    return len(text) + wide - sum(unicodedata.combining(char) > 0 for char in text)
-
-
-def _padded(text: str, width: int, *, right: bool) -> str:
-    blank = " " * (width - _width(text))
-    return blank + text if right else text + blank
 
 
 def as_json(answer: Answer) -> str:
@@ -112,15 +63,8 @@ def as_csv(answer: Answer) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(answer.columns)
-    writer.writerows([_csv_field(value) for value in row] for row in answer.rows)
+    writer.writerows([csv_field(value) for value in row] for row in answer.rows)
     return out.getvalue()
-
-
-def _csv_field(value: object) -> str:
-    value = plain(value)
-    if value is None or isinstance(value, str):
-        return value or ""
-    return json.dumps(value, ensure_ascii=False)
 
 
 FORMATS: dict[str, Callable[[Answer], str]] = {"table": as_table, "json": as_json, "csv": as_csv}

@@ -117,7 +117,7 @@ class Values:
             self.problems.append(f"--{name}: {exc}")
             return None
 
-    def many(self, name: str, convert: Callable[[str], str]) -> tuple[str, ...]:
+    def many(self, name: str, convert: Callable[[str], _T]) -> tuple[_T, ...]:
         """Return the values of a repeatable option, but the wrong ones."""
         texts = [text.strip() for text in self.text(name).split(",") if text.strip()]
         found = []

@@ -105,3 +105,25 @@ def not_left_behind() -> Iterator[None]:
         raise
     finally:
         vars(java_gateway)["Popen"] = theirs
+
+
+def end(wait_s: float = 20.0) -> None:
+    """End the JVM that this process has started, once Spark is stopped; wait until it is gone.
+
+    It would end with this process, some moments after it; until then it is there, and so are its
+    temporary directories.  A JVM of spark-submit, and one whose session goes on, stay.
+    """
+    from pyspark import SparkContext  # noqa: PLC0415 - as above
+
+    gateway = SparkContext._gateway  # noqa: SLF001 - no public question
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None or SparkContext._active_spark_context is not None:  # noqa: SLF001 - as above
+        return
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - the next session starts one
+    gateway.shutdown()  # type: ignore[no-untyped-call]
+    process.stdin.close()
+    try:
+        process.wait(wait_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
