@@ -57,6 +57,7 @@ class Journal:
         self._vanished = directory / "vanished"
         self._busy = threading.RLock()  # uploads write from several threads
         self._lent: set[str] = set()  # whose records lie in the blocks of a reserve
+        self._remembers = False  # whether space for vanished files is allocated
         self.without = ""
 
     def open(self) -> IO[bytes] | None:
@@ -86,6 +87,7 @@ class Journal:
             # The write of this record had not returned, so nothing was sent for it.
             leftover.unlink()
         self._reserve.take()
+        self._remembers = vanished.take_room(self._vanished)
         return lock
 
     def write(self, record: Record, *, surely: bool = False) -> None:
@@ -148,11 +150,13 @@ class Journal:
             self._forget(record)
             self._lent.discard(record.basename)
             self._reserve.take()
+            self._remembers = self._remembers or vanished.take_room(self._vanished)
 
     def add_vanished(self, hashes: Mapping[str, bytes]) -> None:
         """Remember stored files whose path was gone, before the record that named them goes.
 
-        On a full disk they are not remembered: then it is more important that the record goes.
+        On a full disk they go into space that was allocated before.  If there is none left they
+        are not remembered: then it is more important that the record goes.
 
         Raises:
             OSError: they could not be written.
@@ -163,6 +167,13 @@ class Journal:
         except OSError as exc:
             if exc.errno not in _FULL:
                 raise
+            self._remembers = False
+            log.error(
+                "vanished.forgotten",
+                files=len(hashes),
+                error=str(exc),
+                next="if they come back after a restart, they are stored twice",
+            )
 
     def vanished(self) -> dict[str, bytes]:
         """Return the hashes of stored files whose path was gone, by path.

@@ -9,7 +9,7 @@ import base64
 import gzip
 import json
 import zlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ class Verdict:
 def check(objects: Objects, written: Mapping[Key, Written]) -> Verdict:
     """Read all objects of one agent and hold them to what its producer wrote."""
     verdict = Verdict(contents=len(written))
-    stored: Counter[Key] = Counter()
+    stored: dict[Key, list[str]] = defaultdict(list)
     told = _index(objects)
     for name in sorted(name for name in objects if name.endswith("-data.jsonl.gz")):
         verdict.bundles += 1
@@ -48,16 +48,17 @@ def check(objects: Objects, written: Mapping[Key, Written]) -> Verdict:
         lines = [line for line in gzip.decompress(content).split(b"\n") if line]
         _check_index(name, content, lines, told.pop(_short(name), []), verdict)
         for line in lines:
-            stored[_stored(name, line, verdict)] += 1
+            stored[_stored(name, line, verdict)].append(_short(name))
     verdict.problems += [f"{name}: index without data" for name in told]
     for key, content_written in written.items():
-        count = stored.pop(key, 0)
+        names = stored.pop(key, [])
         verdict.must += content_written.fate is Fate.ONCE
-        if count > 1 or (count == 0 and content_written.fate is Fate.ONCE):
+        if len(names) > 1 or (not names and content_written.fate is Fate.ONCE):
             verdict.problems.append(
-                f"{key[0]}: {count} times, must be {content_written.fate.value}"
+                f"{key[0]}: {len(names)} times, must be {content_written.fate.value}: "
+                + ", ".join(names)
             )
-    verdict.problems += [f"{key[0]}: {n} times bytes nobody wrote" for key, n in stored.items()]
+    verdict.problems += [f"{key[0]}: bytes nobody wrote: {n}" for key, n in stored.items()]
     return verdict
 
 
