@@ -107,7 +107,8 @@ def move(old: Path, new: Path, wanted: tuple[str, ...]) -> int:
     Args:
         old: the earlier directory; it need not exist.
         new: the current directory; it must exist.
-        wanted: the suffixes of the files to move; the agent can create the others again.
+        wanted: the suffixes of the files to move, beside what is remembered of vanished files;
+            the agent can create the others again.
 
     Raises:
         BlockingIOError: another agent still uses the old directory.
@@ -119,6 +120,8 @@ def move(old: Path, new: Path, wanted: tuple[str, ...]) -> int:
         found = sorted(path for path in old.iterdir() if path.suffix in wanted)
         for path in found:
             _move(path, new / path.name)
+        if (old / "vanished").is_file() and not (new / "vanished").exists():
+            _move(old / "vanished", new / "vanished")
         sync(new)
         for name in ("lock", "reserve"):
             with suppress(OSError):

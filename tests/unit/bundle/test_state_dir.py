@@ -129,16 +129,19 @@ def test_the_earlier_place_is_emptied(tmp_path: Path) -> None:
     """Its records are gone on with; only when its own agent has ended."""
     old, new = tmp_path / "exp" / ".jostler", tmp_path / ".jostler-exp"
     record = write_one(old)
-    running = Journal(old).open()
+    earlier = Journal(old)
+    running = earlier.open()
     assert running
     with running:
         assert Journal(new, old).open() is None
+        earlier.add_vanished({"foo1/2026/01/02/a.json": b"\1" * 16})
 
     journal = Journal(new, old)
     with journal.open() or pytest.fail("locked"):
         ((found,), unreadable) = journal.load()
     assert found.header == header()
     assert unreadable == []
+    assert journal.vanished() == {"foo1/2026/01/02/a.json": b"\1" * 16}
     assert not old.exists()
     assert (new / record.name).exists()
 
