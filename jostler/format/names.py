@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 INDEX = "index1"
 REJECTED = "rejected1"
 OWN_DATATYPES = (INDEX, REJECTED)
-TABLES, SCHEMAS, ASSETS = "tables", "schemas", "assets"
-OWN_FOLDERS = (TABLES, SCHEMAS, ASSETS)
+TABLES, SCHEMAS, ASSETS, TOKENS = "tables", "schemas", "assets", "tokens"
+OWN_FOLDERS = (TABLES, SCHEMAS, ASSETS, TOKENS)
 """The folders beside those of experiments and organizations, which therefore have other names."""
 
 MERGED = "compacted"
@@ -30,6 +30,7 @@ MERGED = "compacted"
 SCHEMA_SUFFIX = ".table.json"
 ASSET_SUFFIX = ".json"
 BUNDLE_SUFFIX = ".jsonl.gz"
+FILTER_SUFFIX = ".bloom"
 
 _OWN = " or ".join(repr(folder) for folder in OWN_FOLDERS)
 _TIMESTAMP = "%Y%m%dT%H%M%S.%fZ"
@@ -287,6 +288,11 @@ class Place:
         parts = (self.data_dir, SCHEMAS, self.organization, self.experiment, datatype)
         return f"{'/'.join(part for part in parts if part)}/{digest}.json"
 
+    def token_filters(self, datatype: str) -> str:
+        """Return the prefix of the token filters of a datatype, with a slash at its end."""
+        parts = (self.data_dir, TOKENS, self.organization, self.experiment, datatype)
+        return f"{'/'.join(part for part in parts if part)}/"
+
     def table_schema(self, datatype: str) -> str:
         """Return the name of a datatype's table schema object; all organizations share it."""
         name = check_archived_datatype(datatype)
@@ -369,6 +375,13 @@ class BundleName:
         )
 
     @property
+    def token_filters(self) -> str:
+        """The name of the object with the token filters of this data bundle."""
+        base = str(self).rpartition("/")[2].removesuffix(f"-{self.kind}{BUNDLE_SUFFIX}")
+        folder = f"{self.place.token_filters(self.datatype)}{self.day.path}"
+        return f"{folder}/{base}-{TOKENS}{FILTER_SUFFIX}"
+
+    @property
     def is_merged(self) -> bool:
         """Whether this is a merged bundle, or its index: its rows come from several nodes."""
         return is_merged_node(self.node)
@@ -408,6 +421,20 @@ class BundleName:
         if str(parsed) != name or not _NODE_RE.fullmatch(node):
             raise ValueError(f"{name!r} is not the name of a bundle")
         return parsed
+
+
+def parse_token_filters(name: str) -> BundleName:
+    """Return the name of the data bundle that an object with token filters belongs to.
+
+    Raises:
+        ValueError: it is not the name of such an object.
+    """
+    data_dir, _, rest = name.partition(f"/{TOKENS}/")
+    base = rest.removesuffix(f"-{TOKENS}{FILTER_SUFFIX}")
+    parsed = BundleName.parse(f"{data_dir}/{base}-{Kind.DATA}{BUNDLE_SUFFIX}")
+    if parsed.token_filters != name:
+        raise ValueError(f"{name!r} is not the name of token filters")
+    return parsed
 
 
 def display(filename: str) -> str:

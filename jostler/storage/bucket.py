@@ -61,7 +61,7 @@ class Storage(Protocol):
     ) -> None:
         """Create an object; when this returns, the object is durable.  Repeating it is harmless.
 
-        The content type follows from the name: gzip for `.gz`, else JSON.
+        The content type follows from the name: gzip for `.gz`, bytes for `.bloom`, else JSON.
 
         Args:
             name: the object's name.
@@ -162,4 +162,6 @@ def content_type(name: str) -> str:
     (cloud.google.com/storage/docs/transcoding), and Spark and Hadoop, which expect compressed
     data because of the suffix `.gz`, would fail.
     """
+    if name.endswith(".bloom"):
+        return "application/octet-stream"
     return "application/gzip" if name.endswith(".gz") else "application/json"
