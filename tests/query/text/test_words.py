@@ -42,9 +42,7 @@ def found(value: Any) -> set[str]:  # noqa: ANN401 - JSON
             return set(words(str(value))) | set(words(float_text(float(value))))
         case float():
             return set(words(float_text(value)))
-        case str():
-            return {word.lower() for word in re.findall(r"\w+", value)}
-    return set()
+    return {word.lower() for word in re.findall(r"\w+", value or "")}
 
 
 def row(raw: str) -> bytes:
@@ -102,7 +100,7 @@ def test_it_does_not_matter_which_characters_are_letters(text: str, contested: s
     ],
 )
 def test_a_value_is_found_by_the_text_that_it_gets(literal: str, word: str) -> None:
-    """A number has the texts of its columns' types, an escape is the character that it stands for."""
+    """A number has the texts of its columns' types, an escape is what it stands for."""
     have = line_pieces(row(f'{{"a":{literal}}}'))
 
     assert {piece.encode() for piece in pieces(word)} <= have
