@@ -23,6 +23,7 @@ OK, SOME_FAILED, WRONG_USE = 0, 1, 2
 COMMANDS = {
     "audit": "loader.cli.audit",
     "compact": "loader.cli.compact",
+    "index": "loader.cli.index",
     "query": "loader.cli.query",
     "request": "loader.cli.request",
     "status": "loader.cli.status",

@@ -34,6 +34,8 @@ class Notes:
         repeated: rows of files stored twice, left out but for the first.
         collapsed: rows whose body is that of the row before, if these are to be left out.
         unindexed: bundles without index, whose rows have no `_time`.
+        skipped: blocks that the text index left out.
+        unfiltered: bundles without text index, read whole although words are asked for.
         damaged: bundles that were left out: pairs of URL and why.
         problems: other things that were left out: pairs of what and why.
     """
@@ -47,6 +49,8 @@ class Notes:
     repeated: int = 0
     collapsed: int = 0
     unindexed: int = 0
+    skipped: int = 0
+    unfiltered: int = 0
     damaged: list[tuple[str, str]] = field(default_factory=list)
     problems: list[tuple[str, str]] = field(default_factory=list)
 

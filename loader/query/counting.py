@@ -75,6 +75,8 @@ class Counts:
             notes.repeated += count.repeated
             notes.collapsed += count.collapsed
             notes.unindexed += count.unindexed
+            notes.skipped += count.skipped
+            notes.unfiltered += count.unfiltered
             if count.problem:
                 notes.damaged.append((url, count.problem))
         return notes

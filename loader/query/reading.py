@@ -79,6 +79,8 @@ class Count:
         read_bytes: bytes of all requests.
         problem: why the bundle was left out; else empty.
         unindexed: whether it has no index although times were asked for.
+        skipped: blocks that its token filters left out.
+        unfiltered: whether it has no usable token filters although words were asked for.
     """
 
     rows: int = 0
@@ -88,6 +90,8 @@ class Count:
     read_bytes: int = 0
     problem: str = ""
     unindexed: bool = False
+    skipped: int = 0
+    unfiltered: bool = False
 
 
 def read_part(
@@ -111,9 +115,12 @@ def read_part(
         count = counts[bundle.url] = Count(read_bytes=fetched.read_bytes)
         needs_index = (what.with_times or what.span.by_time) and what.datatype != INDEX
         count.unindexed = needs_index and not bundle.index
+        count.unfiltered = what.span.need is not None and not bundle.filters
         if isinstance(fetched, _Damaged):
             count.problem = fetched.why
             continue
+        count.skipped = fetched.skipped
+        count.unfiltered |= bool(fetched.unfiltered)
         try:
             bad = _judged(fetched, what)
         except CorruptError as exc:

@@ -1,4 +1,4 @@
-"""Which days and times the conditions of WHERE leave.
+"""Which days, times and words the conditions of WHERE leave.
 
 **Invariant:** a row outside a range fails the condition; what is not understood leaves all rows.
 """
@@ -13,11 +13,13 @@ from sqlglot import exp
 
 from loader.query.errors import QueryError
 from loader.query.googlesql.conversions import coerced
+from loader.query.googlesql.needs import needs_of, together
 from loader.query.googlesql.reads import Range
 from loader.query.googlesql.types import DATE, TIMESTAMP
 from loader.query.question import TIME
 
 if TYPE_CHECKING:
+    from loader.query.googlesql.needs import Needs
     from loader.query.googlesql.places import Place
     from loader.query.googlesql.values import Value
 
@@ -41,9 +43,11 @@ class Ranges:
 
     Attributes:
         spans: of the columns that a condition names.
+        needs: the words that SEARCH looks for.
     """
 
     spans: Spans = field(default_factory=dict)
+    needs: Needs = field(default_factory=dict)
 
     def of(self, read: int, begin: datetime | None, end: datetime | None) -> Range:
         """Return the range of a reading, within the times that the question itself has."""
@@ -57,6 +61,7 @@ class Ranges:
             end_day=end_day,
             begin=low if isinstance(low, datetime) else None,
             end=high if isinstance(high, datetime) else None,
+            need=self.needs.get(read),
         )
 
 
@@ -64,6 +69,7 @@ def narrow(ranges: Ranges, place: Place, condition: exp.Expr) -> None:
     """Note what a condition of WHERE leaves."""
     for key, span in _spans(place, condition).items():
         ranges.spans[key] = _both(ranges.spans.get(key, (None, None)), span)
+    ranges.needs = together(ranges.needs, needs_of(place, condition))
 
 
 def _both(one: Span, other: Span) -> Span:

@@ -14,23 +14,26 @@ if TYPE_CHECKING:
     from datetime import date, datetime
 
     from jostler.schema.fields import Fields
+    from loader.query.text.needed import Need
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """What WHERE leaves of `date` and of `_time`; each range is half-open, None has no limit.
+    """What WHERE leaves of a table; each range is half-open, None has no limit.
 
     Attributes:
         first_day: no row of an earlier `date` is asked for.
         end_day: no row of this `date` or a later one is.
         begin: no row of an earlier `_time` (UTC) is asked for.
         end: no row of this `_time` or a later one is.
+        need: no row without these words is.
     """
 
     first_day: date | None = None
     end_day: date | None = None
     begin: datetime | None = None
     end: datetime | None = None
+    need: Need | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ Pure.
 
 from __future__ import annotations
 
-import re
+import json
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,8 @@ from loader.query.logs.spans import timestamp_literal
 from loader.query.logs.syntax import Call, Literal
 from loader.query.logs.values import Type, Value, literal, name, text, timestamp, type_of
 from loader.query.question import NODE, TIME
+from loader.query.text.words import PATTERN
+from loader.query.text.words import words as in_lower_case
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -31,11 +33,10 @@ ALIAS = "t"
 FIRST_DAY = date(2000, 1, 1)
 """No folder of the archive is of an earlier day (docs/format.md)."""
 NODE_PATH = "archiver.node"
-_TOKEN = re.compile(r"\w+")
+_OPTIONS = {"patterns": [PATTERN], "token_filters": [{"normalizer": {"mode": "LOWER"}}]}
 _ANALYZER = (
     "analyzer => 'PATTERN_ANALYZER', analyzer_options => "
-    """'{"patterns": ["[\\\\\\\\p{L}\\\\\\\\p{N}_]+"], """
-    """"token_filters": [{"normalizer": {"mode": "LOWER"}}]}'"""
+    f"'{json.dumps(_OPTIONS).replace(chr(92), chr(92) * 2)}'"  # a backslash in a literal is two
 )
 
 
@@ -155,7 +156,7 @@ def searched(query: Expression, scope: Scope) -> str:
 
 
 def _has_words(part: Literal, words: str, scope: Scope) -> str:
-    tokens = list(dict.fromkeys(token.lower() for token in _TOKEN.findall(words)))
+    tokens = in_lower_case(words)
     if not tokens:
         what = "expected a text with a letter or a digit"
         raise QueryError(Code.ARGUMENT, what, part.start, part.end)

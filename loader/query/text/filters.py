@@ -1,7 +1,7 @@
 """The object with the token filters of a bundle: one filter for each of its blocks.
 
 **Invariant:** `unpack(pack(...))` is what was packed; equal blocks give equal bytes.  The object
-says for which generation, size and content of a data object it was made, and is used for no other.
+says for which generation of a data object it was made, and is used for no other.
 
 The form is in docs/format.md, "Token filters".
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -47,7 +47,7 @@ class Block(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     pieces: int
 
 
-class Made(msgspec.Struct, frozen=True, gc=False):
+class Made(NamedTuple):
     """What a data object is known by.
 
     Attributes:
@@ -63,7 +63,6 @@ class _Head(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     form: int
     generation: str
     size: int
-    crc32: int
     blocks: list[Block]
 
 
@@ -76,13 +75,11 @@ class Filters:
 
     Attributes:
         made: the data object that they were made of.
-        crc32: of its bytes.
         blocks: its blocks, in order, without a gap between their lines.
         data: the filter of each.
     """
 
     made: Made
-    crc32: int
     blocks: tuple[Block, ...]
     data: tuple[bytes, ...]
 
@@ -105,14 +102,18 @@ def of_lines(lines: bytes, *, line: int, offset: int, length: int) -> tuple[Bloc
         length: of its compressed bytes.
     """
     found = line_pieces(lines)
-    rows = lines.count(b"\n") + (not lines.endswith(b"\n"))
-    return Block(line, rows, offset, length, len(found)), bloom.made(found)
+    return Block(line, rows_in(lines), offset, length, len(found)), bloom.made(found)
 
 
-def pack(made: Made, crc32: int, found: Iterable[tuple[Block, bytes]]) -> bytes:
+def rows_in(lines: bytes) -> int:
+    """Return how many rows there are; the last one may have no line feed."""
+    return lines.count(b"\n") + (not lines.endswith(b"\n"))
+
+
+def pack(made: Made, found: Iterable[tuple[Block, bytes]]) -> bytes:
     """Return the object of the filters of a bundle."""
     blocks, data = zip(*found, strict=True)
-    head = _Head(FORM, made.generation, made.size_bytes, crc32, list(blocks))
+    head = _Head(FORM, made.generation, made.size_bytes, list(blocks))
     body = b"%b\n%b" % (msgspec.json.encode(head), b"".join(data))
     return body + zlib.crc32(body).to_bytes(CRC_BYTES, "little")
 
@@ -143,7 +144,6 @@ def unpack(packed: bytes) -> Filters:
         at += size
     return Filters(
         made=Made(head.generation, head.size),
-        crc32=head.crc32,
         blocks=tuple(head.blocks),
         data=tuple(data),
     )

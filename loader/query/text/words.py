@@ -1,12 +1,13 @@
 """What a word of a text is, for `fulltext`, for SEARCH on Spark, and for the text index.
 
-**Invariant:** if SEARCH by `PATTERN` finds a word in a value of a row, then each of `pieces(word)`
-is among `line_pieces` of the row, whichever version of Unicode the engine that searched has.
+**Invariant:** if SEARCH by `PATTERN`, `ASCII_PATTERN` or LOG_ANALYZER finds a word in a value of a
+row, then each of `pieces(word)` is among `line_pieces` of the row, whichever version of Unicode the
+engine that searched has.
 
 The languages divide texts into letters, digits and `_` by the Unicode of Java, Python or BigQuery,
 which differ in characters of late versions.  So the index has no words but pieces of them, about
 whose ends there is one opinion: runs of ASCII letters, digits and `_`, and every other character
-by itself.
+by itself.  Parts between underscores are pieces, too.
 
 Pure.
 """
@@ -23,8 +24,11 @@ PATTERN = r"[\p{L}\p{N}_]+"
 ASCII_PATTERN = r"\b\w{2,}\b"
 """What PATTERN_ANALYZER takes if it is given no pattern; its words are pieces, too."""
 
-_PIECE = re.compile(r"[a-z0-9_]+|[^\x00-\x7f]")
-_ASCII_PIECE = re.compile(rb"[a-z0-9_]+")
+ENCODED = r"%(?:2526|2520|2[16BbCc089]|3[BbDdAa]|7[Cc]|5[DdBb]|0[Aa])"
+"""What LOG_ANALYZER takes for a delimiter in a text that is encoded for a URL."""
+
+_PIECE = re.compile(rb"[a-z0-9_]+|[\xc0-\xff][\x80-\xbf]*")  # of UTF-8
+_ENCODED = re.compile(ENCODED.encode())
 _HEAD = re.compile(rb'(?m)^\{"date":"[^"]*","archiver":\{[^{}]*\},"raw":')
 _ESCAPE = re.compile(
     r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))"
@@ -48,7 +52,7 @@ def pieces(word: str) -> frozenset[str]:
 
     A character that this Python does not know may have a lower case elsewhere: it is left out.
     """
-    found = _PIECE.findall(_folded(word))
+    found = map(bytes.decode, _PIECE.findall(_folded(word)))
     return frozenset(one for one in found if unicodedata.category(one[0]) != "Cn")
 
 
@@ -60,19 +64,26 @@ def line_pieces(lines: bytes) -> set[bytes]:
     """
     raw = _HEAD.sub(b"", lines)
     if raw.isascii() and b"\\" not in raw:
-        found = set(_ASCII_PIECE.findall(raw.lower()))
+        text = raw.lower()
     else:
-        text = _ESCAPE.sub(_unescaped, raw.decode(errors="replace"))
-        found = {one.encode(errors="surrogatepass") for one in _PIECE.findall(_folded(text))}
+        text = _folded(_ESCAPE.sub(_unescaped, raw.decode(errors="replace")))
+    found = set(_PIECE.findall(text))
+    if b"%" in text:
+        found.update(_PIECE.findall(_ENCODED.sub(b" ", text)))
+    # For LOG_ANALYZER an underscore divides words.
+    found.update(part for one in list(found) if b"_" in one for part in one.split(b"_") if part)
     for number in set(_NUMBER.findall(raw)):
         if not _PLAIN.fullmatch(number):
-            found.update(_ASCII_PIECE.findall(_spellings(number)))
+            found.update(_PIECE.findall(_spellings(number)))
     return found
 
 
-def _folded(text: str) -> str:
-    """Return a text in lower case; a final sigma is as any other, since words decide about it."""
-    return text.lower().replace("\u03c2", "\u03c3")
+def _folded(text: str) -> bytes:
+    """Return a text in lower case as UTF-8.
+
+    A final sigma becomes any other one: whether it is final depends on where a word ends.
+    """
+    return text.lower().replace("\u03c2", "\u03c3").encode(errors="surrogatepass")
 
 
 def _unescaped(found: re.Match[str]) -> str:

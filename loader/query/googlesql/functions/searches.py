@@ -19,15 +19,13 @@ from loader.query.googlesql.positions import refusal, unsupported
 from loader.query.googlesql.regexps import RegexError, translated
 from loader.query.googlesql.types import BOOL, JSON, STRING, array
 from loader.query.googlesql.values import Value, filled, text
+from loader.query.text.words import ASCII_PATTERN, ENCODED
 
 if TYPE_CHECKING:
     from loader.query.googlesql.functions.calls import Call, Function
 
 _PLAIN = re.compile(r"[\w\s]*")
 _WORD = r"""[^\[\]<>(){}|!;,'"*&?+/:=@.\-$%\\_\s]+"""  # between the delimiters of LOG_ANALYZER
-# Of a text that is encoded for a URL these, too, are delimiters.
-_ENCODED = r"%(?:2526|2520|2[16BbCc089]|3[BbDdAa]|7[Cc]|5[DdBb]|0[Aa])"
-_PATTERN = r"\b\w{2,}\b"
 _LETTERS = r"[\p{L}\p{N}_]"
 _LOWER, _AS_IT_IS = [{"normalizer": {"mode": "LOWER"}}], [{"normalizer": {"mode": "NONE"}}]
 
@@ -41,15 +39,40 @@ class Analyzer:
         words: the words of the query.
         lower: whether words are made lower-case.
         decoded: whether what is encoded for a URL is decoded first.
+        given: the pattern as the question has it; "" for another analyzer.
     """
 
     pattern: str
     words: tuple[str, ...]
     lower: bool = True
     decoded: bool = False
+    given: str = ""
 
 
 def _search(call: Call) -> Value:
+    data, found = searched(call)
+    texts = _listed(call.place.value(data))
+    if not texts:
+        return Value("false", BOOL)
+    tokens = texts
+    if found.pattern:
+        each = f"regexp_replace(_s, {text(ENCODED)}, ' ')" if found.decoded else "_s"
+        each = f"regexp_extract_all({each}, {text(found.pattern)}, 0)"
+        each = f"transform({each}, _w -> lower(_w))" if found.lower else each
+        tokens = f"flatten(transform({texts}, _s -> {each}))"
+    words = [text(word) for word in dict.fromkeys(found.words)]
+    if len(words) == 1:
+        return Value(f"coalesce(array_contains({tokens}, {words[0]}), false)", BOOL)
+    made = f"(size(array_intersect({{0}}, array({', '.join(words)}))) = {len(words)})"
+    return Value(filled(made, [tokens]), BOOL)
+
+
+def searched(call: Call) -> tuple[exp.Expr, Analyzer]:
+    """Return what a call of SEARCH looks into, and for what.
+
+    Raises:
+        QueryError: BigQuery would refuse the call, or this form is not supported.
+    """
     given = [node for node in call.nodes if not isinstance(node, exp.Kwarg)]
     named = {
         node.this.name.lower(): node.expression
@@ -60,22 +83,7 @@ def _search(call: Call) -> Value:
         raise call.refused("SEARCH has the arguments data and query")
     for name in named.keys() - {"analyzer", "analyzer_options"}:
         raise unsupported(f"SEARCH with {name}", named[name])
-    value = call.place.value(given[0])
-    found = _analyzer(call, _literal(call, given[1]), named)
-    texts = _listed(value)
-    if not texts:
-        return Value("false", BOOL)
-    tokens = texts
-    if found.pattern:
-        each = f"regexp_replace(_s, {text(_ENCODED)}, ' ')" if found.decoded else "_s"
-        each = f"regexp_extract_all({each}, {text(found.pattern)}, 0)"
-        each = f"transform({each}, _w -> lower(_w))" if found.lower else each
-        tokens = f"flatten(transform({texts}, _s -> {each}))"
-    words = [text(word) for word in dict.fromkeys(found.words)]
-    if len(words) == 1:
-        return Value(f"coalesce(array_contains({tokens}, {words[0]}), false)", BOOL)
-    made = f"(size(array_intersect({{0}}, array({', '.join(words)}))) = {len(words)})"
-    return Value(filled(made, [tokens]), BOOL)
+    return given[0], _analyzer(call, _literal(call, given[1]), named)
 
 
 def _literal(call: Call, node: exp.Expr) -> str:
@@ -96,7 +104,10 @@ def _analyzer(call: Call, query: str, named: dict[str, exp.Expr]) -> Analyzer:
         return _divided(call, _WORD, query, lower=True, decoded=True)
     if name != "PATTERN_ANALYZER" or options.keys() - {"patterns", "token_filters"}:
         raise call.unsupported(f"SEARCH by {name} with these options")
-    patterns, filters = options.get("patterns", [_PATTERN]), options.get("token_filters", _LOWER)
+    patterns, filters = (
+        options.get("patterns", [ASCII_PATTERN]),
+        options.get("token_filters", _LOWER),
+    )
     if not (isinstance(patterns, list) and len(patterns) == 1 and isinstance(patterns[0], str)):
         raise call.unsupported("SEARCH by other than one pattern")
     if filters not in (_LOWER, _AS_IT_IS):
@@ -129,7 +140,7 @@ def _divided(call: Call, pattern: str, query: str, *, lower: bool, decoded: bool
     if not words:
         raise call.refused("SEARCH needs at least one word", 1)
     found = tuple(word.lower() if lower else word for word in words)
-    return Analyzer(regex.java, found, lower, decoded)
+    return Analyzer(regex.java, found, lower, decoded, "" if decoded else pattern)
 
 
 def _words(call: Call, pattern: str, query: str) -> list[str]:
