@@ -1,4 +1,5 @@
-"""Read one bundle for a question: its index where times matter, then the blocks that can match.
+"""Read one bundle for a question: its index where times matter, its token filters where words do,
+then the blocks that can match.
 
 **Invariant:** a bundle is read at the generation that was listed, and either all of its lines are
 delivered or those of each block that has a wanted row.  A bundle without a wanted row is not read.
@@ -8,6 +9,7 @@ Runs on an executor, in the threads that read ahead.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -16,8 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from isal import isal_zlib
 
 from jostler.archive import index_rows
-from jostler.format.names import BundleName
+from jostler.format.names import BundleName, is_merged_node
 from loader.bucket import open_bucket
+from loader.errors import MissingError
+from loader.query.text.filters import unpack
 from loader.spark.gunzip import CorruptError
 from loader.spark.limits import PACKED_MAX_BYTES
 from loader.spark.nodes import blocks_by_node
@@ -26,7 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from jostler.archive.files import File
+    from loader.bucket import Bucket
     from loader.query.scan import Bundle, Span
+    from loader.query.text.filters import Block as Filtered
+    from loader.query.text.needed import Need
 
 GAP_BYTES = 64 * 1024
 """Bytes between two wanted blocks that are read along rather than by a request of their own."""
@@ -67,6 +74,8 @@ class Fetched:
         read_bytes: of all requests.
         pieces: the blocks, if only some were read.
         data: the whole object otherwise; empty if nothing of it is wanted.
+        skipped: blocks that its token filters left out.
+        unfiltered: why its token filters could not be used; empty if they were, or were not asked.
     """
 
     bundle: Bundle
@@ -74,6 +83,8 @@ class Fetched:
     read_bytes: int = 0
     pieces: list[Block] = field(default_factory=list)
     data: bytes = b""
+    skipped: int = 0
+    unfiltered: str = ""
 
     def blocks(self) -> Iterator[Block]:
         """Yield what was read; may be called again.
@@ -106,6 +117,9 @@ def fetch(bundle: Bundle, span: Span, patience_s: float, *, with_times: bool) ->
     if bundle.size_bytes > PACKED_MAX_BYTES:
         raise CorruptError("the object is too large")
     bucket = open_bucket(bundle.bucket, patience_s)
+    matching = _matching(bucket, found, span.need) if span.need and bundle.filters else None
+    if matching == []:
+        return found
     files: list[File] = []
     if bundle.index and (with_times or span.by_time):
         packed = bucket.read(bundle.index, bundle.index_generation)
@@ -113,24 +127,60 @@ def fetch(bundle: Bundle, span: Span, patience_s: float, *, with_times: bool) ->
         files = index_files(packed, bundle)
         found.times = {file.line: (file.begin - _EPOCH) // _MICROSECOND for file in files}
         wanted = [file for file in files if span.has(file.begin)]
+        if matching is not None:
+            wanted = [file for file in wanted if _is_in(file.line, matching)]
         if not wanted:
             return found
-        chunks = _chunks(wanted, files, bundle) if bundle.trusted else []
-        if chunks:
-            for chunk in chunks:
-                data = bucket.read_range(
-                    bundle.name, chunk[0].offset, chunk[-1].end, bundle.generation
-                )
-                found.read_bytes += len(data)
-                found.pieces += _inflated(data, chunk)
+        if bundle.trusted and (chunks := _chunks(wanted, files, bundle)):
+            _read(bucket, found, chunks)
             return found
     elif span.by_time:  # without index `_time` is NULL, which no range has
         return found
+    elif matching and bundle.trusted and not is_merged_node(bundle.node):
+        # Of a merged bundle the index alone says whose rows a block has.
+        places = [
+            _Place(one.offset, one.offset + one.length, one.line, (bundle.node,) * one.rows)
+            for one in matching
+        ]
+        if chunks := _runs(places, bundle):
+            _read(bucket, found, chunks)
+            return found
     found.data = bucket.read(bundle.name, bundle.generation)
     found.read_bytes += len(found.data)
     if not found.data:
         raise CorruptError("the object is empty")
     return found
+
+
+def _read(bucket: Bucket, found: Fetched, chunks: list[list[_Place]]) -> None:
+    for chunk in chunks:
+        name, generation = found.bundle.name, found.bundle.generation
+        data = bucket.read_range(name, chunk[0].offset, chunk[-1].end, generation)
+        found.read_bytes += len(data)
+        found.pieces += _inflated(data, chunk)
+
+
+def _matching(bucket: Bucket, found: Fetched, need: Need) -> list[Filtered] | None:
+    """Return the blocks that may have the words; None if the token filters cannot be used."""
+    bundle = found.bundle
+    try:
+        packed = bucket.read(bundle.filters, bundle.filters_generation)
+        found.read_bytes += len(packed)
+        filters = unpack(packed)
+    except (MissingError, ValueError) as exc:  # removed, or another's, since it was listed
+        found.unfiltered = str(exc)
+        return None
+    if filters.made != (bundle.generation, bundle.size_bytes):
+        found.unfiltered = "they were made of another object"
+        return None
+    matching = filters.matching(need)
+    found.skipped = len(filters.blocks) - len(matching)
+    return matching
+
+
+def _is_in(line: int, blocks: list[Filtered]) -> bool:
+    nth = bisect_right(blocks, line, key=lambda block: block.line) - 1
+    return nth >= 0 and line < blocks[nth].line + blocks[nth].rows
 
 
 def index_files(packed: bytes, bundle: Bundle) -> list[File]:
@@ -167,6 +217,11 @@ def _chunks(wanted: Sequence[File], files: Sequence[File], bundle: Bundle) -> li
         if offset in offsets and offset is not None:
             end = offset + (block[0].length or 0)
             places.append(_Place(offset, end, block[0].line, tuple(one.node for one in block)))
+    return _runs(places, bundle)
+
+
+def _runs(places: list[_Place], bundle: Bundle) -> list[list[_Place]]:
+    """Return blocks in runs that one request reads; nothing to read the whole object."""
     if sum(place.end - place.offset for place in places) > PART_MOST * bundle.size_bytes:
         return []
     chunks: list[list[_Place]] = []

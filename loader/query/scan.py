@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from loader.bucket import ListedObject
     from loader.plan.discover import Source, Table
     from loader.query.googlesql.reads import Range
+    from loader.query.text.needed import Need
 
 FIRST, LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 _DAY = timedelta(days=1)
@@ -40,6 +41,7 @@ class Span:
         begin: no row of an earlier `_time`.
         end: no row of this `_time` or a later one.
         nodes: no row of another node; None for all.
+        need: no row without these words; None for all.
     """
 
     first_day: date | None = None
@@ -47,6 +49,7 @@ class Span:
     begin: datetime | None = None
     end: datetime | None = None
     nodes: frozenset[str] | None = None
+    need: Need | None = None
 
     @property
     def by_time(self) -> bool:
@@ -75,7 +78,13 @@ class Span:
 def span_of(found: Range) -> Span:
     """Return the rows that a range leaves."""
     last = found.end_day - _DAY if found.end_day else None
-    return Span(first_day=found.first_day, last_day=last, begin=found.begin, end=found.end)
+    return Span(
+        first_day=found.first_day,
+        last_day=last,
+        begin=found.begin,
+        end=found.end,
+        need=found.need,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +104,9 @@ class Bundle:
         created: when the bundle was begun.
         trusted: whether its rows need not be judged.
         dropped: the lines to leave out, which `collapsing` has found.
+        filters: name of its token filters; empty if there are none of this generation, or if no
+            words are asked for.
+        filters_generation: of the token filters.
     """
 
     bucket: str
@@ -109,6 +121,8 @@ class Bundle:
     created: datetime
     trusted: bool
     dropped: frozenset[int] = frozenset()
+    filters: str = ""
+    filters_generation: str = ""
 
     @property
     def url(self) -> str:
@@ -124,9 +138,11 @@ class Scan:
         table: the table.
         bundles: those of its days, by day, the earliest first.
         problems: objects that are no bundles: pairs of what and why.
+        need: the words that its rows must have; None if that is not asked for.
     """
 
     table: Table
+    need: Need | None = None
     bundles: list[Bundle] = field(default_factory=list)
     problems: list[tuple[str, str]] = field(default_factory=list)
 
@@ -134,6 +150,11 @@ class Scan:
     def size_bytes(self) -> int:
         """The size of all data objects."""
         return sum(bundle.size_bytes for bundle in self.bundles)
+
+    @property
+    def unfiltered(self) -> int:
+        """How many bundles are read whole because they have no token filters."""
+        return sum(not bundle.filters for bundle in self.bundles) if self.need else 0
 
     @property
     def days(self) -> list[date]:
@@ -152,7 +173,7 @@ def scan(table: Table, wanted: Span, *, indexes: bool) -> Scan:
     Raises:
         BucketError: a bucket cannot be listed.
     """
-    found = Scan(table=table)
+    found = Scan(table=table, need=wanted.need)
     first, last = wanted.days()
     if first > last:
         return found
@@ -176,6 +197,7 @@ def _of_source(
     listed = {}
     if indexes and not is_index:
         listed = {entry.name: entry for entry in _listed(source, INDEX, days, metadata=False)}
+    filters = _filters(source, days) if found.need else {}
     for entry in _listed(source, source.datatype, days, metadata=True):
         try:
             name = BundleName.parse(entry.name)
@@ -186,6 +208,7 @@ def _of_source(
             found.problems.append((f"{source.bucket.url}/{entry.name}", "lies in a wrong folder"))
             continue
         index = listed.get(str(replace(name, kind=Kind.INDEX)))
+        made = filters.get((name.token_filters, entry.generation)) if filters else None
         yield Bundle(
             bucket=source.bucket.url,
             name=entry.name,
@@ -198,7 +221,19 @@ def _of_source(
             day=name.day,
             created=name.created,
             trusted=_is_trusted(source, entry, found.table, trust),
+            filters=made.name if made else "",
+            filters_generation=made.generation if made else "",
         )
+
+
+def _filters(source: Source, days: tuple[date, date]) -> dict[tuple[str, str], ListedObject]:
+    """Return the token filters, by their name and the generation of the bundle that they are of."""
+    prefix = source.place.token_filters(source.datatype)
+    start, end = (prefix + Day(day).path for day in (days[0], days[1] + _DAY))
+    return {
+        (entry.name, entry.metadata.get("generation", "")): entry
+        for entry in source.bucket.list(prefix, start, end, metadata=True)
+    }
 
 
 def _listed(
