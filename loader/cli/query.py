@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from loader.cli.query_options import QueryOptions
     from loader.query.answer import Answer, Notes
-    from loader.query.archive import Archive
+    from loader.query.archive import Archive, Explained
 
 ANSWERED, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 PROG = "jostler-query"
@@ -157,8 +157,21 @@ def _explain(archive: Archive, text: str, options: QueryOptions) -> None:
             f"bundles  {one.bundles}",
             f"bytes    {one.size_bytes} ({size(one.size_bytes)}) at the most",
             f"columns  {', '.join(one.columns) or 'none'}",
+            *_words(one),
         )
         sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _words(one: Explained) -> list[str]:
+    """Return what the text index leaves out."""
+    if not one.words:
+        return []
+    lines = [f"words    {one.words}"]
+    if one.blocks:
+        lines.append(f"blocks   {one.skipped} of {one.blocks} are skipped by the text index")
+    if one.unfiltered:
+        lines.append(f"scanned  {one.unfiltered} bundles without text index")
+    return lines
 
 
 def _print(answer: Answer, options: QueryOptions, following: Following) -> None:
@@ -213,6 +226,12 @@ def _noted(notes: Notes, options: QueryOptions) -> int:
         left.append(f"{notes.collapsed} files with the body of the file before")
     if notes.unindexed:
         left.append(f"the times of {notes.unindexed} bundles without index")
+    if notes.unfiltered:
+        _told(
+            f"{notes.unfiltered} of {notes.bundles} bundles have no text index and were searched"
+            " whole: `jostler-load index --text` makes one",
+            FAILED,
+        )
     if left:
         _told(f"left out: {', '.join(left)}", FAILED)
     return FAILED if options.strict and not notes.well else ANSWERED

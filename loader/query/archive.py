@@ -6,10 +6,12 @@ was started here; a question for BigQuery starts none.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -21,6 +23,7 @@ from loader.query.googlesql.translating import to_spark
 from loader.query.language import Language
 from loader.query.lookups import Lookups
 from loader.query.tables import Selection, tables
+from loader.query.text.needed import texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,13 +33,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from loader.query.answer import Answer
-    from loader.query.googlesql.reads import SparkText
+    from loader.query.googlesql.reads import Read, SparkText
     from loader.query.on_spark import Reading, SparkRunner
     from loader.query.question import Question
+    from loader.query.scan import Scan
     from loader.query.tables import Tables
 
 PATIENCE_S = 30.0
 """How long a failing request is retried; short, because a person is waiting."""
+READERS = 8
+"""How many objects of the text index are read at once to explain a question."""
 
 
 class Engine(StrEnum):
@@ -55,8 +61,12 @@ class Explained:
         columns: the named columns, as paths.
         days: those that have bundles.
         bundles: their number.
-        size_bytes: of the bundles; blocks and bundles without a row of the asked times are not
-            read, so it may be less.
+        size_bytes: of the bundles; blocks and bundles without a row of the asked times or words
+            are not read, so it may be less.
+        words: that a row must have, for people; empty if none are asked for.
+        blocks: of the bundles that have a text index, if words are asked for.
+        skipped: blocks of these that are not read.
+        unfiltered: bundles without text index, if words are asked for.
     """
 
     table: str
@@ -64,6 +74,10 @@ class Explained:
     days: tuple[date, ...]
     bundles: int
     size_bytes: int
+    words: str = ""
+    blocks: int = 0
+    skipped: int = 0
+    unfiltered: int = 0
 
 
 class Archive:
@@ -214,24 +228,37 @@ class Archive:
     def explain(
         self, text: str, *, language: Language | str = Language.AUTO, now: datetime | None = None
     ) -> list[Explained]:
-        """Say what a question would read on Spark; only names are listed.
+        """Say what a question would read on Spark, from names, and of words the text index.
 
         Raises:
             QueryError: the question cannot be understood; says where.
             BucketError: a bucket cannot be listed.
         """
         spark_text = to_spark(self.question(text, Language(language), now), self.tables, now)
-        return [
-            Explained(
-                table=one.read.table,
-                columns=tuple(".".join(path) for path in one.read.paths),
-                days=tuple(one.scan.days),
-                bundles=len(one.scan.bundles),
-                size_bytes=one.scan.size_bytes,
-            )
-            for one in self._plan(spark_text)
-            if one.scan
-        ]
+        return [self._explained(one.read, one.scan) for one in self._plan(spark_text) if one.scan]
+
+    def _explained(self, read: Read, scan: Scan) -> Explained:
+        made = Explained(
+            table=read.table,
+            columns=tuple(".".join(path) for path in read.paths),
+            days=tuple(scan.days),
+            bundles=len(scan.bundles),
+            size_bytes=scan.size_bytes,
+        )
+        if scan.need is None:
+            return made
+        from loader.query.fetching import blocks_left_out  # noqa: PLC0415 - as for Spark
+
+        look = partial(blocks_left_out, need=scan.need, patience_s=self._patience_s)
+        with ThreadPoolExecutor(READERS, thread_name_prefix="filters") as pool:
+            found = list(pool.map(look, scan.bundles))
+        return replace(
+            made,
+            words=texts(scan.need),
+            skipped=sum(skipped for skipped, _ in found),
+            blocks=sum(blocks for _, blocks in found),
+            unfiltered=sum(not blocks for _, blocks in found),
+        )
 
     def bigquery_text(self, question: Question, now: datetime | None = None) -> str:
         """Return the text that BigQuery runs.

@@ -1,5 +1,4 @@
-"""Read one bundle for a question: its index where times matter, its token filters where words do,
-then the blocks that can match.
+"""Read one bundle for a question: index and token filters, then the blocks that can match.
 
 **Invariant:** a bundle is read at the generation that was listed, and either all of its lines are
 delivered or those of each block that has a wanted row.  A bundle without a wanted row is not read.
@@ -120,31 +119,19 @@ def fetch(bundle: Bundle, span: Span, patience_s: float, *, with_times: bool) ->
     matching = _matching(bucket, found, span.need) if span.need and bundle.filters else None
     if matching == []:
         return found
-    files: list[File] = []
     if bundle.index and (with_times or span.by_time):
-        packed = bucket.read(bundle.index, bundle.index_generation)
-        found.read_bytes += len(packed)
-        files = index_files(packed, bundle)
-        found.times = {file.line: (file.begin - _EPOCH) // _MICROSECOND for file in files}
-        wanted = [file for file in files if span.has(file.begin)]
-        if matching is not None:
-            wanted = [file for file in wanted if _is_in(file.line, matching)]
+        files = _with_times(bucket, found)
+        wanted = [file for file in files if span.has(file.begin) and _is_in(file.line, matching)]
         if not wanted:
             return found
-        if bundle.trusted and (chunks := _chunks(wanted, files, bundle)):
-            _read(bucket, found, chunks)
-            return found
+        chunks = _chunks(wanted, files, bundle)
     elif span.by_time:  # without index `_time` is NULL, which no range has
         return found
-    elif matching and bundle.trusted and not is_merged_node(bundle.node):
-        # Of a merged bundle the index alone says whose rows a block has.
-        places = [
-            _Place(one.offset, one.offset + one.length, one.line, (bundle.node,) * one.rows)
-            for one in matching
-        ]
-        if chunks := _runs(places, bundle):
-            _read(bucket, found, chunks)
-            return found
+    else:
+        chunks = _runs(_places(bundle, matching or []), bundle)
+    if bundle.trusted and chunks:
+        _read(bucket, found, chunks)
+        return found
     found.data = bucket.read(bundle.name, bundle.generation)
     found.read_bytes += len(found.data)
     if not found.data:
@@ -178,9 +165,44 @@ def _matching(bucket: Bucket, found: Fetched, need: Need) -> list[Filtered] | No
     return matching
 
 
-def _is_in(line: int, blocks: list[Filtered]) -> bool:
+def _is_in(line: int, blocks: list[Filtered] | None) -> bool:
+    """Return whether a line is in one of some blocks; None stands for all."""
+    if blocks is None:
+        return True
     nth = bisect_right(blocks, line, key=lambda block: block.line) - 1
     return nth >= 0 and line < blocks[nth].line + blocks[nth].rows
+
+
+def _places(bundle: Bundle, blocks: list[Filtered]) -> list[_Place]:
+    """Return blocks by their filters; none of a merged bundle: which rows are whose is not known."""
+    if is_merged_node(bundle.node):
+        return []
+    return [
+        _Place(one.offset, one.offset + one.length, one.line, (bundle.node,) * one.rows)
+        for one in blocks
+    ]
+
+
+def blocks_left_out(bundle: Bundle, need: Need, patience_s: float) -> tuple[int, int]:
+    """Return how many blocks token filters leave out, and of how many; 0 of 0 without filters.
+
+    Raises:
+        BucketError: they cannot be read.
+    """
+    found = Fetched(bundle=bundle)
+    matching = None
+    if bundle.filters:
+        matching = _matching(open_bucket(bundle.bucket, patience_s), found, need)
+    return found.skipped, found.skipped + len(matching or ())
+
+
+def _with_times(bucket: Bucket, found: Fetched) -> list[File]:
+    """Read the index of a bundle, and note the time of each line."""
+    packed = bucket.read(found.bundle.index, found.bundle.index_generation)
+    found.read_bytes += len(packed)
+    files = index_files(packed, found.bundle)
+    found.times = {file.line: (file.begin - _EPOCH) // _MICROSECOND for file in files}
+    return files
 
 
 def index_files(packed: bytes, bundle: Bundle) -> list[File]:

@@ -152,11 +152,6 @@ class Scan:
         return sum(bundle.size_bytes for bundle in self.bundles)
 
     @property
-    def unfiltered(self) -> int:
-        """How many bundles are read whole because they have no token filters."""
-        return sum(not bundle.filters for bundle in self.bundles) if self.need else 0
-
-    @property
     def days(self) -> list[date]:
         """The days that have bundles, in order."""
         return sorted({bundle.day.date for bundle in self.bundles})
