@@ -1,0 +1,252 @@
+"""The text index: what it leaves out has none of the words, and nothing else changes an answer."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+import jostler
+from jostler.format.names import BundleName
+from loader.__main__ import main as load
+from loader.cli.query import main as query
+from loader.query.fetching import Fetched, fetch
+from loader.query.scan import Span, scan
+from loader.query.text.filters import unpack
+from loader.query.text.indexing import IndexTask, filters_of, index_bundle
+from loader.query.text.needed import of_words
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.asking.archive import Archive
+
+FIRST, NEXT = date(2026, 1, 2), date(2026, 1, 3)
+
+
+def index(archive: Archive, *argv: str) -> int:
+    """Run `jostler-load index`; return its status."""
+    return load(["index", "--bucket", archive.url, "--text", "foo1", *argv])
+
+
+def filters(archive: Archive) -> list[str]:
+    """Return the names of all token filters."""
+    return [info.name for info in archive.storage.list("autoload/v1/tokens/")]
+
+
+def fetched(archive: Archive, *words: str, day: date = FIRST) -> list[Fetched]:
+    """Read the bundles of a day as executors do for a question with these words."""
+    table = archive.tables().table("foo1")
+    assert table is not None
+    span = Span(first_day=day, last_day=day, need=of_words(words))
+    found = scan(table, span, indexes=False)
+    return [fetch(bundle, span, 5.0, with_times=False) for bundle in found.bundles]
+
+
+def lines(found: list[Fetched]) -> bytes:
+    return b"".join(block.lines for one in found for block in one.blocks())
+
+
+def large(archive: Archive, word: str = "needle", at: int = 250) -> str:
+    """Store a bundle of several blocks, one of which has a word; return its name."""
+    noise = random.Random(1)
+    rows = [{"UUID": noise.randbytes(1500).hex(), "Count": nth} for nth in range(400)]
+    rows[at]["UUID"] = f"a {word} in it"
+    return archive.put(rows)
+
+
+def test_answers_are_the_same_with_the_index_and_less_is_read(
+    spark: SparkSession, archive: Archive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of bundles with blocks, without index, not judged; with numbers, escapes and other letters."""
+    large(archive)
+    archive.put([{"UUID": "M\u00fcller\nNeedle", "Rate": 1e21}, {"Samples": [{"Note": "needle"}]}])
+    archive.put([{"UUID": "needle 2", "Count": 250}], node="n2", indexed=False)
+    archive.put([b'{"UUID":"\\u006eeedle 3","Rate":"0017"}'], node="n3", judged=False)
+    archive.put([{"UUID": "hay"}], node="n4")
+    questions = [
+        'fulltext "needle" from foo1 | stats count, sum(raw.Count) as n',
+        'fulltext "NEEDLE" and not "2" from foo1 | stats count, sum(raw.Count) as n',
+        'fulltext "m\u00fcller" or "17" from foo1 | stats count, sum(raw.Count) as n',
+        'fulltext "250" from foo1 | stats count, sum(raw.Count) as n',
+        'fulltext "1e" from foo1 | stats count, sum(raw.Count) as n',
+        "SELECT COUNT(*), MAX(raw.UUID) FROM foo1 WHERE SEARCH(raw, 'needle in')",
+    ]
+    with jostler.open(archive.url) as opened:
+        before = [opened.query(one) for one in questions]
+        was = [(one.table().to_pylist(), one.notes) for one in before]
+        assert index(archive) == 0
+        after = [opened.query(one) for one in questions]
+        now = [(one.table().to_pylist(), one.notes) for one in after]
+
+    assert [rows for rows, _ in now] == [rows for rows, _ in was]
+    assert [next(iter(rows[0].values())) for rows, _ in was] == [5, 3, 2, 2, 1, 1]
+    assert all(notes.unfiltered == 5 and not notes.skipped for _, notes in was)
+    assert all(notes.unfiltered == 0 and notes.skipped for _, notes in now)
+    for (_, new), (_, old) in zip(now, was, strict=True):
+        assert new.read_rows < old.read_rows
+    capsys.readouterr()
+
+    assert query(["--bucket", archive.url, "--explain", questions[0]]) == 0
+    shown = capsys.readouterr().out
+    assert 'words    "needle"\n' in shown
+    assert " are skipped by the text index" in shown
+    for name in filters(archive)[:2]:
+        archive.storage.remove(name)
+    assert query(["--bucket", archive.url, "--format", "csv", questions[0]]) == 0
+    assert "2 of 5 bundles have no text index and were searched whole" in capsys.readouterr().err
+
+
+def test_only_the_blocks_that_may_have_the_words_are_read(archive: Archive) -> None:
+    """By ranged requests; a bundle without them is not read at all."""
+    name = large(archive)
+    assert index(archive) == 0
+    size_bytes = next(iter(archive.storage.list(name))).size_bytes
+
+    [found] = fetched(archive, "needle")
+    assert b"a needle in it" in lines([found])
+    assert b'"Count":250' in lines([found]).replace(b" ", b"")
+    assert found.skipped == 4
+    assert found.read_bytes < size_bytes
+    assert [block.line for block in found.blocks()] != [1]
+
+    [found] = fetched(archive, "pin")
+    assert not lines([found])
+    assert found.read_bytes < size_bytes / 10
+
+
+def test_a_bundle_that_was_made_again_has_no_index_until_the_next_run(archive: Archive) -> None:
+    """Its old one would deny the new words."""
+    name = archive.put([{"UUID": "old"}])
+    assert index(archive) == 0
+    assert not lines(fetched(archive, "new"))
+    again = archive.put([{"UUID": "new"}])
+    data = archive.storage.read(again).data
+    archive.storage.replace(name, data, archive.storage.read(name).version)
+
+    assert b"new" in lines(fetched(archive, "new")[:1])
+    assert index(archive) == 0
+    assert not lines(fetched(archive, "old"))
+    assert b"new" in lines(fetched(archive, "new")[:1])
+
+
+def test_an_index_of_another_object_or_a_damaged_one_is_not_used(archive: Archive) -> None:
+    """Whatever its metadata say: the bundle is then read whole, and that is told."""
+    names = [archive.put([{"UUID": word}]) for word in ("red", "blue")]
+    assert index(archive) == 0
+    first, second = filters(archive)
+    for data in (archive.storage.read(second).data, b"damaged"):
+        old = archive.storage.read(first).version
+        archive.storage.replace(first, data, old, archive.storage.metadata(first))
+
+        found = fetched(archive, "red")
+
+        assert b"red" in lines(found[:1])
+        assert found[0].unfiltered
+    assert len(names) == 2
+
+
+def test_only_the_days_asked_for_are_indexed_and_a_second_run_does_nothing(
+    archive: Archive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive.put([{"UUID": "a"}])
+    archive.put([{"UUID": "b"}], day=NEXT)
+
+    assert index(archive, "--start", "2026/01/03") == 0
+    assert ["/2026/01/03/" in name for name in filters(archive)] == [True]
+    assert index(archive, "--end", "2026/01/03") == 0
+    assert len(filters(archive)) == 2
+    was = [archive.storage.read(name).version for name in filters(archive)]
+    capsys.readouterr()
+    assert index(archive) == 0
+    assert capsys.readouterr().out.startswith("0 bundles indexed")
+    assert [archive.storage.read(name).version for name in filters(archive)] == was
+
+
+def test_the_index_of_a_bundle_that_is_gone_is_removed(archive: Archive) -> None:
+    """Also if it was the only one of its day."""
+    name = archive.put([{"UUID": "a"}])
+    archive.put([{"UUID": "b"}], day=NEXT)
+    assert index(archive) == 0
+    archive.storage.remove(name)
+
+    assert index(archive, "--start", "2026/01/03") == 0
+    assert len(filters(archive)) == 2
+    assert index(archive) == 0
+    assert ["/2026/01/03/" in name for name in filters(archive)] == [True]
+
+
+def test_a_damaged_bundle_gets_no_index_and_the_others_do(
+    archive: Archive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = archive.put([{"UUID": "a"}])
+    archive.put([{"UUID": "b"}])
+    found = archive.storage.read(name)
+    archive.storage.replace(name, found.data[:-9], found.version)
+
+    assert index(archive) == 1
+    assert f"{archive.url}/{name}: the gzip stream is cut short" in capsys.readouterr().out
+    assert len(filters(archive)) == 1
+
+
+def test_a_bundle_whose_index_lies_about_its_blocks_has_one_filter(archive: Archive) -> None:
+    """An offset that is not one would hide rows."""
+    name = large(archive)
+    other = archive.put([{"UUID": "x"}] * 400)
+    data = archive.storage.read(name)
+    lying = BundleName.parse(other)
+    task = IndexTask(
+        bucket=archive.url,
+        name=name,
+        generation=data.version,
+        size_bytes=len(data.data),
+        index=str(lying).replace("/foo1/", "/index1/").replace("-data.", "-index1."),
+        index_generation="",
+        replaces="",
+    )
+
+    assert index_bundle(archive.storage, task).blocks == 1
+    made = unpack(archive.storage.read(filters(archive)[0]).data)
+    assert [(one.line, one.rows, one.offset) for one in made.blocks] == [(1, 400, 0)]
+    assert index_bundle(archive.storage, replace(task, index="")).problem == ""
+    assert len(filters_of(data.data, []).found) == 1
+
+
+def test_a_merged_bundle_is_searched_by_its_own_index(archive: Archive) -> None:
+    """Its rows are of several nodes; compaction removes the indexes of what it merged."""
+    for node, word in (("n1", "red"), ("n2", "green"), ("n3", "blue")):
+        archive.put([{"UUID": word}], node=node, at=datetime(2026, 1, 2, 12, tzinfo=UTC))
+    assert index(archive) == 0
+    assert load(["compact", "--bucket", archive.url, "--datatype", "foo1"]) == 0
+    assert filters(archive) == []
+    assert index(archive) == 0
+
+    assert len(filters(archive)) == 1
+    assert not lines(fetched(archive, "pink"))
+    found = fetched(archive, "green")
+    assert {block.node for one in found for block in one.blocks()} == {"n1", "n2", "n3"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        ([], "--text or JOSTLER_INDEX_TEXT: is needed"),
+        (["--text", "index1"], "index1 has no texts"),
+        (["--text", "a b"], "'a b' is not a datatype name"),
+        (["--text", "foo1", "--start", "2026/01/03", "--end", "2026/01/03"], "is not before"),
+        (["--text", "foo1", "--days", "3"], "--days"),
+    ],
+)
+def test_wrong_use_is_told(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert load(["index", "--bucket", "file:///nowhere", *argv]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_archive_without_such_bundles_is_told(
+    archive: Archive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert index(archive) == 1
+    assert "no bundles of such experiments, datatypes and days" in capsys.readouterr().out
