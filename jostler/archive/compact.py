@@ -23,6 +23,7 @@ nothing is left out.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -299,6 +300,7 @@ class _Compaction:
         name = plan.name
         gone = [one.member for one in old if one.member.name != name]
         failed = [why for why in each(self._removed, gone) if why]
+        self._remove_filters(gone)
         for member, why in failed:
             self._leave(
                 member, FAILED, f"its rows are in {name}, but it could not be removed: {why}"
@@ -317,6 +319,18 @@ class _Compaction:
                 objects_after=2 if merged else 0,
             )
         )
+
+    def _remove_filters(self, gone: list[Member]) -> None:
+        """Remove the token filters of what is gone; those that stay are removed when it is indexed.
+
+        Most archives have none, so they are listed first.
+        """
+        names = {member.name.token_filters for member in gone}
+        prefix = f"{self._group.place.token_filters(self._group.datatype)}{self._group.day.path}/"
+        with suppress(StorageError):
+            for info in list(self._storage.list(prefix)) if gone else ():
+                if info.name in names:
+                    self._storage.remove(info.name, info.version)
 
     def _removed(self, member: Member) -> tuple[Member, str] | None:
         try:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from jostler.archive.audit.scope import Bundle, ListedDay
     from jostler.format.names import Place
-    from jostler.storage import Storage
+    from jostler.storage import ObjectInfo, Storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +49,20 @@ class OldDay:
             if bundle.index:
                 found.append(Looked(bundle.index.name, bundle.index.version))
             found.append(Looked(bundle.data.name, bundle.data.version))
+        # The text index of a bundle that is gone does no harm: an interruption may leave it.
+        found += [Looked(info.name, info.version) for info in self._filters]
         return found
+
+    @property
+    def _filters(self) -> list[ObjectInfo]:
+        return [*self.listed.filters, *self.listed.lost_filters]
 
     @property
     def size_bytes(self) -> int:
         """The size of its objects."""
         orphans = sum(info.size_bytes for _, info in self.listed.orphans)
-        return orphans + sum(bundle.size_bytes for bundle in self.listed.bundles)
+        filters = sum(info.size_bytes for info in self._filters)
+        return orphans + filters + sum(bundle.size_bytes for bundle in self.listed.bundles)
 
 
 def old_days(
@@ -80,7 +87,8 @@ def old_days(
     """
     for place in places:
         for listed in days(storage, place, scope):
-            if listed.datatype in scope.datatypes and (listed.bundles or listed.orphans):
+            there = listed.bundles or listed.orphans or listed.lost_filters
+            if listed.datatype in scope.datatypes and there:
                 yield OldDay(
                     listed=listed,
                     rows=_rows(storage, listed),

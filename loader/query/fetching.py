@@ -174,7 +174,7 @@ def _is_in(line: int, blocks: list[Filtered] | None) -> bool:
 
 
 def _places(bundle: Bundle, blocks: list[Filtered]) -> list[_Place]:
-    """Return blocks by their filters; none of a merged bundle: whose rows they are is not known."""
+    """Return blocks by their filters; none of a merged bundle, whose rows are of many nodes."""
     if is_merged_node(bundle.node):
         return []
     return [

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import jostler
-from jostler.format.names import BundleName
+from jostler.cli.main import main as keep
+from jostler.format.names import BundleName, Kind
 from loader.__main__ import main as load
 from loader.cli.query import main as query
 from loader.query.fetching import Fetched, fetch
@@ -61,7 +62,7 @@ def large(archive: Archive, word: str = "needle", at: int = 250) -> str:
 def test_answers_are_the_same_with_the_index_and_less_is_read(
     spark: SparkSession, archive: Archive, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of bundles with blocks, without index, not judged; with numbers, escapes and other letters."""
+    """Of bundles with blocks, without index, not judged; with numbers, escapes, other letters."""
     large(archive)
     archive.put([{"UUID": "M\u00fcller\nNeedle", "Rate": 1e21}, {"Samples": [{"Note": "needle"}]}])
     archive.put([{"UUID": "needle 2", "Count": 250}], node="n2", indexed=False)
@@ -228,6 +229,33 @@ def test_a_merged_bundle_is_searched_by_its_own_index(archive: Archive) -> None:
     assert not lines(fetched(archive, "pink"))
     found = fetched(archive, "green")
     assert {block.node for one in found for block in one.blocks()} == {"n1", "n2", "n3"}
+
+
+def test_an_audit_knows_the_index_and_removes_what_is_lost(
+    archive: Archive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It calls nothing foreign; a filter without bundle is an orphan; a deleted day has none."""
+    name = archive.put([{"UUID": "a"}])
+    archive.put([{"UUID": "b"}], day=NEXT)
+    assert index(archive) == 0
+    bucket = ("-bucket", archive.url)
+    assert keep(["audit", *bucket]) == 0, capsys.readouterr().out
+    found = BundleName.parse(name)
+    archive.storage.remove(str(replace(found, kind=Kind.INDEX)))
+    archive.storage.remove(name)
+
+    assert keep(["audit", *bucket, "-fix"]) == 1
+    shown = capsys.readouterr().out
+    lost = f"no-data {found.token_filters}: there is no data bundle for these token filters"
+    assert lost in shown
+    assert len(filters(archive)) == 2
+    assert keep(["audit", *bucket, "-fix=orphans"]) == 0
+    assert len(filters(archive)) == 1
+    assert keep(["audit", *bucket]) == 0
+
+    day = ("-experiment", "exp", "-start", str(NEXT), "-end", str(NEXT))
+    assert keep(["delete", *bucket, "-datatype", "foo1", *day, "-min-age", "0s", "-yes"]) == 0
+    assert filters(archive) == []
 
 
 @pytest.mark.parametrize(

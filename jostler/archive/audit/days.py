@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jostler.archive.audit.bundle import missing_data
-from jostler.archive.audit.problem import Kind, Problem
+from jostler.archive.audit.problem import NO_DATA_OF_FILTERS, Kind, Problem
 from jostler.errors import MissingError, StorageError
 from jostler.format.names import INDEX
 from jostler.schema import fields_from_api
@@ -50,6 +50,8 @@ def of_listing(day: ListedDay, limits: Limits) -> Iterator[Problem]:
     """Yield what the names and sizes of a day's objects say."""
     for index_name, _ in day.orphans:
         yield missing_data(index_name)
+    for info in day.lost_filters:
+        yield Problem(info.name, 0, Kind.NO_DATA, NO_DATA_OF_FILTERS)
     for name, why in day.others:
         yield Problem(name, 0, Kind.FOREIGN, why.removeprefix(f"{name!r} "))
     small = sum(one.data.size_bytes < limits.small_bytes for one in day.bundles)

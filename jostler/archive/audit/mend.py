@@ -99,6 +99,9 @@ class Mender:
         for index_name, info in day.listed.orphans:
             mine = by_object.pop(str(index_name), [])
             yield from self._ended(mine, lambda i=info, n=index_name: self._orphan(n, i))  # type: ignore[misc]
+        for info in day.listed.lost_filters:
+            mine = by_object.pop(info.name, [])
+            yield from self._ended(mine, lambda i=info: self._filters(i))  # type: ignore[misc]
         for left in by_object.values():
             for problem in left:
                 yield self._other(day, problem)
@@ -244,6 +247,13 @@ class Mender:
         self._quarantine(info, self._read(info))
         store_then_remove(self.storage, [], [Looked(info.name, info.version)])
         return f"the index was moved to {self._quarantine_url(info.name)}"
+
+    def _filters(self, info: ObjectInfo) -> str:
+        """Remove token filters without data: nothing is lost that a bundle does not give again."""
+        if not self.orphans:
+            raise CannotMendError("-fix=orphans removes it")
+        store_then_remove(self.storage, [], [Looked(info.name, info.version)])
+        return "they were removed"
 
     # The parts
 

@@ -48,6 +48,7 @@ MENDED = frozenset({Kind.NO_INDEX, Kind.DISAGREES, Kind.DAMAGED, Kind.DAY_DIFFER
 
 NO_INDEX, NO_DATA = "has no index bundle", "there is no data bundle for this index"
 """What is said of a half that is alone, by whichever command."""
+NO_DATA_OF_FILTERS = "there is no data bundle for these token filters"
 
 
 @dataclass(frozen=True, slots=True, order=True)

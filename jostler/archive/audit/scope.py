@@ -20,10 +20,11 @@ from jostler.format.names import (
     Day,
     Kind,
     Place,
+    parse_token_filters,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from jostler.storage import ObjectInfo, Storage
 
@@ -94,6 +95,8 @@ class ListedDay:
         bundles: the bundles, the earliest first.
         orphans: index objects without a data object.
         others: names of objects that are no bundles, each with the reason.
+        filters: token filters of the bundles.
+        lost_filters: token filters whose bundle is gone.
     """
 
     place: Place
@@ -102,6 +105,8 @@ class ListedDay:
     bundles: list[Bundle] = field(default_factory=list)
     orphans: list[tuple[BundleName, ObjectInfo]] = field(default_factory=list)
     others: list[tuple[str, str]] = field(default_factory=list)
+    filters: list[ObjectInfo] = field(default_factory=list)
+    lost_filters: list[ObjectInfo] = field(default_factory=list)
 
     @property
     def folder(self) -> str:
@@ -158,6 +163,11 @@ def days(storage: Storage, place: Place, scope: Scope) -> Iterator[ListedDay]:
         if folder != _CHECKS
         and (not scope.datatypes or folder in scope.datatypes or folder == INDEX)
     ]
+    streams += [
+        _by_day(storage, place.token_filters(datatype), scope)
+        for datatype in storage.folders(place.token_filters(""))
+        if not scope.datatypes or datatype in scope.datatypes
+    ]
     merged = heapq.merge(*streams, key=lambda one: one[0])
     for day, folders in groupby(merged, key=lambda one: one[0]):
         listed = [info for _, objects in folders for info in objects]
@@ -198,9 +208,15 @@ def _paired(
             found[datatype] = ListedDay(place=place, datatype=datatype, day=day)
         return found[datatype]
 
-    data, index, others = _sorted_out(listed)
+    all_filters = place.token_filters("")
+    filters = [info for info in listed if info.name.startswith(all_filters)]
+    data, index, others = _sorted_out(
+        [info for info in listed if not info.name.startswith(all_filters)]
+    )
+    _sort_filters(storage, filters, data, others, of, scope)
     for object_name, why in others:
-        folder = object_name.removeprefix(f"{place.root}/").partition("/")[0]
+        root = all_filters if object_name.startswith(all_filters) else f"{place.root}/"
+        folder = object_name.removeprefix(root).partition("/")[0]
         if not scope.nodes and (folder != INDEX or not scope.datatypes):
             of(folder).others.append((object_name, why))
     for pair, (name, info) in sorted(data.items(), key=lambda item: item[1][0].created):
@@ -212,6 +228,33 @@ def _paired(
             of(lacking.datatype).orphans.append((name, info))
     for datatype in sorted(found):
         yield found[datatype]
+
+
+def _sort_filters(  # noqa: PLR0917 - what `_paired` has found out
+    storage: Storage,
+    filters: list[ObjectInfo],
+    data: _Halves,
+    others: list[tuple[str, str]],
+    of: Callable[[str], ListedDay],
+    scope: Scope,
+) -> None:
+    """Say of token filters whether their bundle is there."""
+    for info in filters:
+        try:
+            name = parse_token_filters(info.name)
+        except ValueError as exc:
+            others.append((info.name, str(exc)))
+            continue
+        if scope.nodes and name.node not in scope.nodes:
+            continue
+        # Bundle and filters may have been stored since the bundles were listed.
+        is_there = name.pair in data or _is_listed(storage, str(name))
+        day = of(name.datatype)
+        (day.filters if is_there else day.lost_filters).append(info)
+
+
+def _is_listed(storage: Storage, name: str) -> bool:
+    return any(info.name == name for info in storage.list(name))
 
 
 _Halves = dict[str, tuple[BundleName, "ObjectInfo"]]
@@ -246,6 +289,6 @@ def _lacking(storage: Storage, index_name: BundleName, scope: Scope) -> BundleNa
     if scope.nodes:
         names = [name for name in names if name.node in scope.nodes]
     for name in names:
-        if any(info.name == str(name) for info in storage.list(str(name))):
+        if _is_listed(storage, str(name)):
             return None
     return names[0] if names else None
