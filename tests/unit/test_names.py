@@ -13,10 +13,10 @@ from jostler.format.names import BundleName, Day, Kind, Place
 
 words = st.from_regex(r"[A-Za-z0-9_]{1,12}", fullmatch=True)
 experiments = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,12}", fullmatch=True).filter(
-    lambda text: text != "tables"
+    lambda text: text not in names.OWN_FOLDERS
 )
 organizations = st.from_regex(r"[a-z0-9]{1,8}", fullmatch=True).filter(
-    lambda text: text != "tables"
+    lambda text: text not in names.OWN_FOLDERS
 )
 nodes = st.from_regex(r"[A-Za-z0-9._-]{1,20}", fullmatch=True)
 days = st.dates(date(2000, 1, 1), date(2099, 12, 31)).map(Day)
@@ -50,6 +50,22 @@ places = st.one_of(
 def test_a_bundle_name_parses_back_into_its_parts(name: BundleName) -> None:
     """Whatever is written is read back the same, dashes in node and experiment included."""
     assert BundleName.parse(str(name)) == name
+    if name.kind is Kind.DATA and not name.is_merged:
+        assert names.parse_token_filters(name.token_filters) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "autoload/v1/tokens/exp/foo1/2026/01/02/20260102T000000.000000Z-foo1-n1-exp-data.bloom",
+        "autoload/v1/tokens/exp/foo1/2026/01/02/20260102T000000.000000Z-foo1-n1-other-tokens.bloom",
+        "autoload/v1/exp/foo1/2026/01/02/20260102T000000.000000Z-foo1-n1-exp-tokens.bloom",
+        "autoload/v1/tokens/exp/index1/2026/01/02/20260102T000000.000000Z-foo1-n1-exp-tokens.bloom",
+    ],
+)
+def test_what_is_no_name_of_token_filters_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="not the name of"):
+        names.parse_token_filters(name)
 
 
 def test_a_datatype_with_dashes_is_read_from_the_folder_of_a_bundle() -> None:
