@@ -152,7 +152,8 @@ MACROS: dict[str, list[tuple[str, str]]] = {
             "a, b",
             (
                 f"CASE WHEN {_DECIMAL_DIVISION} THEN {_no('Division of NUMERIC')} "
-                "WHEN b <> 0 THEN a / b END"
+                "WHEN b <> 0 AND NOT (isinf(CAST(a AS DOUBLE) / CAST(b AS DOUBLE)) "
+                "AND NOT isinf(CAST(a AS DOUBLE))) THEN a / b END"
             ),
         )
     ],

@@ -48,6 +48,7 @@ ARGS = {
         "Subquery": "this limit offset order",
     }.items()
 }
+MAX_SQL = 2_000_000
 MAX_READS = 64  # a query WITH names is translated anew wherever it is named
 
 
@@ -147,8 +148,12 @@ class Place:
         if self.keys:
             whole = replace(self, keys=None).attempt(node, rule)
             if whole is not None and whole.sql in self.keys:
-                return whole
-        return rule(self, node)
+                return whole.plain()
+        found = rule(self, node)
+        # An operand may be written several times, and its own operands in it.
+        if len(found.sql) > MAX_SQL:
+            raise too_long(node)
+        return found
 
     def attempt(self, node: exp.Expr, rule: Rule) -> Value | None:
         """Translate as if there were no groups; None if that is refused."""
@@ -194,6 +199,12 @@ class PythonInLambda(Exception):  # noqa: N818 - says where to go on, not that s
     def __init__(self, function: str, node: exp.Expr) -> None:
         super().__init__(function)
         self.node = node
+
+
+def too_long(node: exp.Expr) -> QueryError:
+    """Return the error for what becomes more Spark SQL than is run."""
+    message = f"this becomes more than {MAX_SQL:,} characters of Spark SQL"
+    return refusal(Code.NOT_SUPPORTED, message, node)
 
 
 def field_of(value: Value, name: str) -> Value | None:

@@ -1,8 +1,8 @@
 r"""Regular expressions of RE2, which BigQuery has, as those of Java, which Spark has.
 
 **Invariant:** the translated expression matches the same texts at the same places.  What Java means
-otherwise is written anew (`.`, `$`, `\s`, `\b`, `\v`, classes within classes); what it means
-otherwise and cannot be written is refused, as are forms that RE2 does not know.
+otherwise is written anew (`.`, `$`, `\b`); what it means otherwise and cannot be written is
+refused, as are forms that RE2 does not know.
 
 Pure.
 """
@@ -11,69 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-UNICODE_CLASSES = frozenset(
-    [
-        "L",
-        "Ll",
-        "Lu",
-        "Lt",
-        "Lm",
-        "Lo",
-        "N",
-        "Nd",
-        "Nl",
-        "No",
-        "P",
-        "Pc",
-        "Pd",
-        "Ps",
-        "Pe",
-        "Pi",
-        "Pf",
-        "Po",
-        "S",
-        "Sm",
-        "Sc",
-        "Sk",
-        "So",
-        "Z",
-        "Zs",
-        "Zl",
-        "Zp",
-        "C",
-        "Cc",
-        "Cf",
-        "M",
-        "Mn",
-        "Mc",
-        "Me",
-    ]
-)
-POSIX = {
-    "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": "\\x00-\\x7F", "blank": "\\t ",
-    "cntrl": "\\x00-\\x1F\\x7F", "digit": "0-9", "graph": "!-~", "lower": "a-z", "print": " -~",
-    "punct": "!-/:-@\\[-`{-~", "space": "\\t\\n\\x0B\\f\\r ", "upper": "A-Z", "word": "0-9A-Za-z_",
-    "xdigit": "0-9A-Fa-f",
-}  # fmt: skip
-PERL = {"d": "0-9", "w": "0-9A-Za-z_", "s": "\\t\\n\\f\\r "}
-CONTROL = {"a": "\\x07", "f": "\\f", "n": "\\n", "r": "\\r", "t": "\\t", "v": "\\x0B"}
+from loader.query.googlesql.characters import PERL, Characters, RegexError, quoted
+
 _WORD = "[0-9A-Za-z_]"
 _EDGE = f"(?:(?<={_WORD})(?!{_WORD})|(?<!{_WORD})(?={_WORD}))"
 _INSIDE = f"(?:(?<={_WORD})(?={_WORD})|(?<!{_WORD})(?!{_WORD}))"
 _MAX_REPEAT = 1000
 _END = "\\z"
-
-
-class RegexError(ValueError):
-    """An expression that RE2 does not know, or that Java cannot match alike.
-
-    Attributes:
-        at: the offset in the expression.
-    """
-
-    def __init__(self, message: str, at: int) -> None:
-        super().__init__(message)
-        self.at = at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,16 +51,11 @@ def translated(pattern: str) -> Regex:
 
 
 @dataclass(slots=True)
-class _Parser:
-    text: str
-    at: int = 0
+class _Parser(Characters):
     groups: int = 0
     sure: bool = True
     many: list[bool] = field(default_factory=lambda: [False])
     """Whether (?m) is set, for each group that is open."""
-
-    def peek(self, count: int = 1) -> str:
-        return self.text[self.at : self.at + count]
 
     def alternatives(self, depth: int) -> tuple[str, bool]:
         """Read up to the end or a closing bracket; return the Java and whether it may be empty."""
@@ -199,7 +138,7 @@ class _Parser:
             return ("(?=\\n|\\z)" if self.many[-1] else _END), True
         if char in "*+?":
             raise RegexError("nothing is repeated", self.at - 1)
-        return _quoted(char), False
+        return quoted(char), False
 
     def group(self, depth: int) -> tuple[str, bool]:
         start = self.at
@@ -259,122 +198,12 @@ class _Parser:
             return edges[char], True
         if char == "Q":
             end = self.text.find("\\E", self.at)
-            quoted = self.text[self.at : end] if end >= 0 else self.text[self.at :]
+            plain = self.text[self.at : end] if end >= 0 else self.text[self.at :]
             self.at = len(self.text) if end < 0 else end + 2
-            return "".join(_quoted(one) for one in quoted) or "(?:)", not quoted
+            return "".join(quoted(one) for one in plain) or "(?:)", not plain
         if char.lower() in PERL and char:
             return f"[{'^' if char.isupper() else ''}{PERL[char.lower()]}]", False
         return self.escaped_character(start), False
-
-    def escaped_character(self, start: int) -> str:
-        """Read an escape that stands for characters, in a class or outside."""
-        self.at = start + 2
-        char = self.text[start + 1 : start + 2]
-        if char in CONTROL and char:
-            return CONTROL[char]
-        if char == "x":
-            return self.hexadecimal(start)
-        if char in {"p", "P"}:
-            return self.unicode_class(start, char)
-        if char and char.isascii() and not char.isalnum():
-            return _quoted(char)
-        raise RegexError(f"\\{char} is not known to RE2, or means another thing in Java", start)
-
-    def hexadecimal(self, start: int) -> str:
-        if self.peek() == "{":
-            end = self.text.find("}", self.at)
-            digits = self.text[self.at + 1 : end] if end > 0 else ""
-            self.at = end + 1
-        else:
-            digits = self.peek(2)
-            self.at += 2
-            if len(digits) != 2:  # noqa: PLR2004 - \xFF
-                raise RegexError("\\x needs two digits", start)
-        try:
-            point = int(digits, 16)
-            chr(point)
-        except (ValueError, OverflowError):
-            raise RegexError("\\x needs hexadecimal digits", start) from None
-        return f"\\x{{{point:X}}}"
-
-    def unicode_class(self, start: int, letter: str) -> str:
-        if self.peek() == "{":
-            end = self.text.find("}", self.at)
-            name = self.text[self.at + 1 : end] if end > 0 else ""
-            self.at = end + 1
-        else:
-            name = self.peek()
-            self.at += 1
-        if name not in UNICODE_CLASSES:
-            raise RegexError(
-                f"\\{letter}{{{name}}} is not supported: only general categories are", start
-            )
-        return f"\\{letter}{{{name}}}"
-
-    def char_class(self) -> str:
-        start = self.at
-        self.at += 1
-        out = "["
-        if self.peek() == "^":
-            self.at += 1
-            out += "^"
-        first = True
-        while first or self.peek() != "]":
-            if self.at >= len(self.text):
-                raise RegexError("a [ without its ]", start)
-            out += self.class_item(start)
-            first = False
-        self.at += 1
-        return out + "]"
-
-    def class_item(self, start: int) -> str:
-        if self.peek(2) == "[:":
-            end = self.text.find(":]", self.at)
-            name = self.text[self.at + 2 : end] if end > 0 else ""
-            negative = name.startswith("^")
-            if name.lstrip("^") not in POSIX or end < 0:
-                raise RegexError("this class is not known to RE2", self.at)
-            self.at = end + 2
-            inside = POSIX[name.lstrip("^")]
-            return f"[^{inside}]" if negative else inside
-        low = self.class_character()
-        if self.peek() == "-" and self.peek(2) != "-]" and self.at + 1 < len(self.text):
-            if (len(low) > 1 and low[1] in "[pP") or low.startswith("["):
-                raise RegexError("a class is no end of a range", self.at)
-            self.at += 1
-            high = self.class_character()
-            if high.startswith("[") or (len(high) > 1 and high[1] in "pP"):
-                raise RegexError("a class is no end of a range", self.at)
-            if _point(low) > _point(high):
-                raise RegexError("a range is empty", start)
-            return f"{low}-{high}"
-        return low
-
-    def class_character(self) -> str:
-        char = self.peek()
-        if char != "\\":
-            self.at += 1
-            return _quoted(char)
-        after = self.text[self.at + 1 : self.at + 2]
-        if after.lower() in PERL and after:
-            self.at += 2
-            inside = PERL[after.lower()]
-            return f"[^{inside}]" if after.isupper() else f"[{inside}]"
-        return self.escaped_character(self.at)
-
-
-def _quoted(char: str) -> str:
-    """Escape a character for Java, in a class or outside."""
-    if char.isascii() and not char.isalnum() and char.isprintable():
-        return f"\\{char}" if char not in " _" else char
-    return char if char.isalnum() else f"\\x{{{ord(char):X}}}"
-
-
-def _point(java: str) -> int:
-    if java.startswith("\\x{"):
-        return int(java[3:-1], 16)
-    controls = {"\\f": 12, "\\n": 10, "\\r": 13, "\\t": 9, "\\x07": 7, "\\x0B": 11}
-    return controls.get(java, ord(java[-1]))
 
 
 def replacement(text: str, groups: int) -> str | None:

@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from loader.query.errors import Code
-from loader.query.googlesql.operators import named_struct
+from loader.query.googlesql.composites import named_struct
+from loader.query.googlesql.functions.aggregates import has_aggregates
 from loader.query.googlesql.places import Place, PythonInLambda, field_of
 from loader.query.googlesql.positions import refusal, unsupported
-from loader.query.googlesql.queries import Queries, aggregates, select_parts, split_key
 from loader.query.googlesql.scopes import Column, Scope, Source
+from loader.query.googlesql.selects import select_parts
+from loader.query.googlesql.sorting import split_key
 from loader.query.googlesql.types import BOOL, INT64, array, same_kind
 from loader.query.googlesql.values import Value, filled
 
 if TYPE_CHECKING:
+    from loader.query.googlesql.queries import Queries
     from loader.query.googlesql.types import Type
 
 SIMPLE = {"expressions", "from_", "from", "where", "order", "limit", "kind"}
@@ -66,7 +69,9 @@ def _over_array(select: exp.Select, place: Place) -> bool:
         plain = len(items) == 1 and isinstance(items[0].this, exp.Column)
         if not plain or items[0].args.get("desc") or items[0].this.name.lower() != named:
             return False
-    return len(select.expressions) >= 1 and not any(aggregates(one) for one in select.expressions)
+    return len(select.expressions) >= 1 and not any(
+        has_aggregates(one) for one in select.expressions
+    )
 
 
 def _by_function(place: Place, node: exp.Expr, select: exp.Select) -> Value:
@@ -182,7 +187,7 @@ def _by_query(queries: Queries, place: Place, node: exp.Expr, inner: exp.Query) 
 
 def _is_one_row(select: exp.Select) -> bool:
     group = select.args.get("group")
-    return group is None and any(aggregates(one) for one in select.expressions)
+    return group is None and any(has_aggregates(one) for one in select.expressions)
 
 
 def _check(inner: exp.Query, place: Place, correlated: bool, node: exp.Expr) -> bool:

@@ -9,7 +9,7 @@ from loader.query.errors import Code, QueryError
 from loader.query.googlesql import dialect
 from loader.query.googlesql.functions.dispatch import RULES
 from loader.query.googlesql.pipes import without_pipes
-from loader.query.googlesql.places import PythonInLambda, Work
+from loader.query.googlesql.places import MAX_SQL, PythonInLambda, Work, too_long
 from loader.query.googlesql.positions import span
 from loader.query.googlesql.queries import Queries
 from loader.query.googlesql.ranges import Ranges
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from loader.query.googlesql.sources import Answer
     from loader.query.googlesql.values import Value
     from loader.query.question import Question, Shapes
-
-MAX_SQL = 2_000_000
 
 
 def to_spark(question: Question, shapes: Shapes, now: datetime | None = None) -> SparkText:
@@ -83,10 +81,7 @@ def worked_out(
         message = "expressions are nested too deep"
         raise QueryError(Code.NOT_SUPPORTED, message, 0, len(text)) from exc
     if len(answer.sql) > MAX_SQL:
-        message = (
-            f"this is {len(answer.sql):,} characters of Spark SQL; at most {MAX_SQL:,} are run"
-        )
-        raise QueryError(Code.NOT_SUPPORTED, message, 0, len(text))
+        raise too_long(tree)
     _check_names(answer.columns, tree)
     for column in answer.columns:
         work.use(column.value)

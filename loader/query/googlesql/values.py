@@ -73,6 +73,10 @@ class Value:
         """Return the same expression as a value of another type."""
         return replace(self, type=kind)
 
+    def plain(self) -> Value:
+        """Return the same expression, however it is computed."""
+        return Value(self.sql, self.type, self.constant, self.origin)
+
 
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 

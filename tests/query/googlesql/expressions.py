@@ -63,6 +63,12 @@ i / 4
 i / 4.0
 f + 1
 f * 2 - 1
+f * 1e307
+f * f - f * i / f
+(f + 1e300) * 1e7
+f / 1e-300
+1e300 / (f * 1e300)
+SAFE_DIVIDE(f, 1e-308)
 DIV(i, 3)
 MOD(i, 3)
 i & 6
@@ -357,6 +363,22 @@ ARRAY_AGG(STRUCT(id AS n, s AS w) ORDER BY f LIMIT 2)
 ARRAY_LENGTH(ARRAY_AGG(s))
 SUM(id) + COUNT(*) / 2
 """.strip().splitlines()
+FAILING = """
+f * 1e308
+f * 1e300 * 1e10 / 1e300
+f * 1e308 - f * 1e308
+1 / (f * 1e308)
+f / 1e-308
+f * 5e307 + 1e308
+f * -5e307 - 1e308
+IF(i = 0, f, f * f * f * f * 1e308) > 1
+f / (i - 7)
+i * 9223372036854775807
+DIV(i, 0)
+CAST(s AS INT64)
+a[OFFSET(3)]
+""".strip().splitlines()
+"""What is an error of the first row."""
 QUERIES = """
 SELECT id FROM v WHERE f > 0 ORDER BY id
 SELECT id, f FROM v ORDER BY f, id
@@ -365,6 +387,8 @@ SELECT id FROM v ORDER BY i DESC NULLS FIRST LIMIT 3
 SELECT b, COUNT(*) AS n, SUM(i) FROM v WHERE id != 5 GROUP BY b ORDER BY n DESC, b
 SELECT EXTRACT(YEAR FROM d) AS yr, MAX(id) FROM v GROUP BY yr HAVING COUNT(*) > 0 ORDER BY 1
 SELECT f, COUNT(*) FROM v GROUP BY 1 ORDER BY 1
+SELECT f * id AS x, f * id * 2 + 1 FROM v WHERE f > 0 GROUP BY f * id ORDER BY x
+SELECT SUM(f) * 2.5 + MAX(f) * id FROM v WHERE f > 0 GROUP BY id ORDER BY id
 SELECT DISTINCT b FROM v ORDER BY b
 SELECT id, x, o FROM v, UNNEST(a) AS x WITH OFFSET AS o ORDER BY id, o
 SELECT id, e.k, e.v FROM v AS w LEFT JOIN UNNEST(w.l) AS e ORDER BY id, e.k

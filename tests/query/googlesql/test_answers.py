@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from google.api_core.exceptions import BadRequest
 from google.cloud import bigquery
 
 from jostler.schema.fields import fields_to_api
@@ -18,7 +19,14 @@ from loader.query.googlesql.reading import read
 from loader.query.googlesql.translating import to_spark
 from loader.query.googlesql.types import struct, type_of
 from tests.embedded.expressions import ANSWERS
-from tests.query.googlesql.expressions import AGGREGATES, EXPRESSIONS, FIELDS, QUERIES, ROWS
+from tests.query.googlesql.expressions import (
+    AGGREGATES,
+    EXPRESSIONS,
+    FAILING,
+    FIELDS,
+    QUERIES,
+    ROWS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,6 +163,18 @@ def test_aggregates_have_the_same_values_in_both_engines(engines: Engines) -> No
     """Over all rows, and over none."""
     assert compared(engines, AGGREGATES, "FROM v") == {}
     assert compared(engines, AGGREGATES, "FROM v WHERE id > 99") == {}
+
+
+def test_what_is_an_error_in_bigquery_is_one_in_spark(engines: Engines) -> None:
+    """Overflows that Spark answers with infinity are among them."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - Spark may be missing
+
+    for text in FAILING:
+        sql = f"SELECT {text} AS x FROM v WHERE id = 1"
+        with pytest.raises(BadRequest):
+            engines.by_bigquery(sql)
+        with pytest.raises(PySparkException):
+            engines.by_spark(sql)
 
 
 def test_queries_have_the_same_rows_in_both_engines(engines: Engines) -> None:

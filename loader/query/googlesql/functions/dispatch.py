@@ -7,26 +7,24 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from loader.query.errors import Code
-from loader.query.googlesql.functions.aggregates import (
-    AGGREGATES,
-    Aggregate,
-    aggregate,
-    opened,
-    quantiles,
-)
+from loader.query.googlesql.composites import named_struct
+from loader.query.googlesql.functions.aggregates import AGGREGATES, aggregate
+from loader.query.googlesql.functions.aggregating import Aggregate, opened
 from loader.query.googlesql.functions.arrays import ARRAYS
+from loader.query.googlesql.functions.calendar import CALENDAR, extract
 from loader.query.googlesql.functions.calls import Call
+from loader.query.googlesql.functions.collecting import quantiles
 from loader.query.googlesql.functions.conditions import CONDITIONS
 from loader.query.googlesql.functions.formats import FORMATS
+from loader.query.googlesql.functions.intervals import INTERVALS
 from loader.query.googlesql.functions.jsons import JSONS
 from loader.query.googlesql.functions.nets import NETS
 from loader.query.googlesql.functions.numbers import NUMBERS
 from loader.query.googlesql.functions.searches import SEARCHES
 from loader.query.googlesql.functions.texts import TEXTS
-from loader.query.googlesql.functions.times import TIMES, extract
+from loader.query.googlesql.functions.times import TIMES
 from loader.query.googlesql.functions.windows import RANKS, VALUES, windowed
 from loader.query.googlesql.operators import RULES as OPERATORS
-from loader.query.googlesql.operators import named_struct
 from loader.query.googlesql.positions import refusal
 
 if TYPE_CHECKING:
@@ -44,6 +42,8 @@ FUNCTIONS: dict[str, Function] = {
     **TEXTS,
     **CONDITIONS,
     **TIMES,
+    **INTERVALS,
+    **CALENDAR,
     **FORMATS,
     **ARRAYS,
     **JSONS,

@@ -10,8 +10,9 @@ import re
 from typing import TYPE_CHECKING
 
 from loader.query.googlesql.conversions import wanted
-from loader.query.googlesql.functions.times import INSTANTS, local, week_number
+from loader.query.googlesql.functions.calendar import week_number
 from loader.query.googlesql.functions.units import zone_of
+from loader.query.googlesql.functions.zoned import KINDS, local
 from loader.query.googlesql.types import DATE, DATETIME, STRING, TIMESTAMP, Type
 from loader.query.googlesql.values import Value, filled, text
 
@@ -231,6 +232,6 @@ def _built(call: Call, groups: dict[str, int], regex: str) -> str:
 
 
 FORMATS: dict[str, Function] = {
-    **{f"FORMAT_{name}": _formatted(kind) for name, kind in INSTANTS.items()},
-    **{f"PARSE_{name}": _parsed(kind) for name, kind in INSTANTS.items()},
+    **{f"FORMAT_{name}": _formatted(kind) for name, kind in KINDS.items()},
+    **{f"PARSE_{name}": _parsed(kind) for name, kind in KINDS.items()},
 }

@@ -5,26 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loader.query.errors import Code
+from loader.query.googlesql.arithmetic import computed, fails, finite, overflowed
 from loader.query.googlesql.comparisons import check_comparable
 from loader.query.googlesql.conversions import unified, wanted
 from loader.query.googlesql.functions.calls import by_signature
-from loader.query.googlesql.operators import computed
 from loader.query.googlesql.positions import refusal
 from loader.query.googlesql.types import FLOAT64, INT64, NUMERIC
 from loader.query.googlesql.values import Value, filled
 
 if TYPE_CHECKING:
     from loader.query.googlesql.functions.calls import Call, Function
-
-
-def _fails(condition: str, value: str, message: str) -> str:
-    return f"CASE WHEN {condition} THEN raise_error('{message}') ELSE {value} END"
-
-
-def _finite(value: str, *operands: str) -> str:
-    """Return a FLOAT64 that is an error if it overflowed; Spark gives infinity."""
-    bounds = " AND ".join(f"abs({operand}) < double('Infinity')" for operand in operands)
-    return _fails(f"{bounds} AND abs({value}) = double('Infinity')", value, "double overflow")
 
 
 def _rounded(call: Call) -> Value:
@@ -87,6 +77,7 @@ def _safely(sign: str, function: str) -> Function:
     return rule
 
 
+_QUOTIENT = "try_divide({0}, {1})"
 _WHOLE = "CASE WHEN abs({0}) < 4503599627370496D THEN CAST({f}({0}) AS DOUBLE) ELSE {0} END"
 
 
@@ -103,9 +94,7 @@ NUMBERS: dict[str, Function] = {
     "TRUNC": _rounded,
     **dict.fromkeys(("CEIL", "CEILING"), _stepped("ceil")),
     "FLOOR": _stepped("floor"),
-    "SQRT": by_signature(
-        [("F", "F", _fails("{0} < 0D", "sqrt({0})", "SQRT of a negative number"))]
-    ),
+    "SQRT": by_signature([("F", "F", fails("{0} < 0D", "sqrt({0})", "SQRT of a negative number"))]),
     **dict.fromkeys(
         ("POW", "POWER"),
         by_signature(
@@ -113,11 +102,11 @@ NUMBERS: dict[str, Function] = {
                 (
                     "FF",
                     "F",
-                    _fails(
+                    fails(
                         "{0} < 0D AND abs({0}) < double('Infinity') AND {1} <> floor({1})",
-                        _fails(
+                        fails(
                             "{0} = 0D AND {1} < 0D",
-                            _finite("power({0}, {1})", "{0}", "{1}"),
+                            finite("power({0}, {1})", "{0}", "{1}"),
                             "POW of zero and a negative number",
                         ),
                         "POW of a negative number and a fraction",
@@ -126,18 +115,18 @@ NUMBERS: dict[str, Function] = {
             ]
         ),
     ),
-    "EXP": by_signature([("F", "F", _finite("exp({0})", "{0}"))]),
-    "LN": by_signature([("F", "F", _fails("{0} <= 0D", "ln({0})", "LN of a number below 0"))]),
+    "EXP": by_signature([("F", "F", finite("exp({0})", "{0}"))]),
+    "LN": by_signature([("F", "F", fails("{0} <= 0D", "ln({0})", "LN of a number below 0"))]),
     "LOG10": by_signature(
-        [("F", "F", _fails("{0} <= 0D", "log10({0})", "LOG10 of a number below 0"))]
+        [("F", "F", fails("{0} <= 0D", "log10({0})", "LOG10 of a number below 0"))]
     ),
     "LOG": by_signature(
         [
-            ("F", "F", _fails("{0} <= 0D", "ln({0})", "LOG of a number below 0")),
+            ("F", "F", fails("{0} <= 0D", "ln({0})", "LOG of a number below 0")),
             (
                 "FF",
                 "F",
-                _fails(
+                fails(
                     "{0} <= 0D OR {1} <= 0D OR {1} = 1D",
                     "(ln({0}) / ln({1}))",
                     "LOG is not defined here",
@@ -150,19 +139,28 @@ NUMBERS: dict[str, Function] = {
         for name in ("SIN", "COS", "TAN", "ATAN", "TANH", "CBRT")
     },
     **{
-        name: by_signature([("F", "F", _finite(f"{name.lower()}({{0}})", "{0}"))])
+        name: by_signature([("F", "F", finite(f"{name.lower()}({{0}})", "{0}"))])
         for name in ("SINH", "COSH")
     },
     **{
         name: by_signature(
-            [("F", "F", _fails("abs({0}) > 1D", f"{name.lower()}({{0}})", f"{name} above 1"))]
+            [("F", "F", fails("abs({0}) > 1D", f"{name.lower()}({{0}})", f"{name} above 1"))]
         )
         for name in ("ASIN", "ACOS")
     },
     "ATAN2": by_signature([("FF", "F", "atan2({0}, {1})")]),
     "DIV": by_signature([("II", "I", "({0} div {1})")]),
     "MOD": by_signature([("II", "I", "({0} % {1})")]),
-    "SAFE_DIVIDE": by_signature([("FF", "F", "try_divide({0}, {1})")], total=True),
+    "SAFE_DIVIDE": by_signature(
+        [
+            (
+                "FF",
+                "F",
+                f"CASE WHEN {overflowed(_QUOTIENT, '{0}', '{1}')} THEN NULL ELSE {_QUOTIENT} END",
+            )
+        ],
+        total=True,
+    ),
     "IEEE_DIVIDE": by_signature(
         [
             (

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from loader.query.errors import Code
+from loader.query.googlesql.characters import RegexError
 from loader.query.googlesql.places import field_of
 from loader.query.googlesql.positions import refusal, unsupported
-from loader.query.googlesql.regexps import RegexError, translated
+from loader.query.googlesql.regexps import translated
 from loader.query.googlesql.types import BOOL, JSON, STRING, array
 from loader.query.googlesql.values import Value, filled, text
 from loader.query.text.words import ASCII_PATTERN, ENCODED

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loader.query.errors import Code
+from loader.query.googlesql.characters import RegexError
 from loader.query.googlesql.conversions import cast, unified, wanted
 from loader.query.googlesql.functions.calls import by_signature
 from loader.query.googlesql.positions import refusal
-from loader.query.googlesql.regexps import Regex, RegexError, replacement, translated
+from loader.query.googlesql.regexps import Regex, replacement, translated
 from loader.query.googlesql.types import BOOL, BYTES, INT64, NULL, STRING, array
 from loader.query.googlesql.values import Value, filled, text
 

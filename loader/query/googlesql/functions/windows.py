@@ -10,7 +10,8 @@ from sqlglot import exp
 from loader.query.errors import Code
 from loader.query.googlesql.comparisons import check_comparable, sorted_by
 from loader.query.googlesql.conversions import unified
-from loader.query.googlesql.functions.aggregates import AGGREGATES, aggregate, opened
+from loader.query.googlesql.functions.aggregates import AGGREGATES, aggregate
+from loader.query.googlesql.functions.aggregating import opened
 from loader.query.googlesql.positions import refusal, unsupported
 from loader.query.googlesql.types import FLOAT64, INT64
 from loader.query.googlesql.values import Value
