@@ -176,6 +176,7 @@ SUBSTR(s, 3)
 SUBSTR(s, -4)
 SUBSTR(s, -4, 2)
 SUBSTR(s, 0, 3)
+SUBSTR(r.n, -6, 3)
 SUBSTR(s, LEAST(i, 9), 2)
 SUBSTR(y, 2)
 LEFT(s, 4)
@@ -359,26 +360,26 @@ STRING_AGG(DISTINCT s ORDER BY s)
 ARRAY_AGG(id ORDER BY id DESC)
 ARRAY_AGG(i IGNORE NULLS ORDER BY id)
 ARRAY_AGG(DISTINCT id ORDER BY id DESC)
+ARRAY_AGG(DISTINCT DIV(id, 2) ORDER BY DIV(id, 2))
+SUM(DISTINCT DIV(id, 2))
 ARRAY_AGG(STRUCT(id AS n, s AS w) ORDER BY f LIMIT 2)
 ARRAY_LENGTH(ARRAY_AGG(s))
 SUM(id) + COUNT(*) / 2
 """.strip().splitlines()
 FAILING = """
-f * 1e308
 f * 1e300 * 1e10 / 1e300
 f * 1e308 - f * 1e308
 1 / (f * 1e308)
 f / 1e-308
 f * 5e307 + 1e308
 f * -5e307 - 1e308
-IF(i = 0, f, f * f * f * f * 1e308) > 1
 f / (i - 7)
 i * 9223372036854775807
 DIV(i, 0)
 CAST(s AS INT64)
 a[OFFSET(3)]
 """.strip().splitlines()
-"""What is an error of the first row."""
+"""What is an error of a row like the first one."""
 QUERIES = """
 SELECT id FROM v WHERE f > 0 ORDER BY id
 SELECT id, f FROM v ORDER BY f, id

@@ -170,7 +170,7 @@ def test_what_is_an_error_in_bigquery_is_one_in_spark(engines: Engines) -> None:
     from pyspark.errors import PySparkException  # noqa: PLC0415 - Spark may be missing
 
     for text in FAILING:
-        sql = f"SELECT {text} AS x FROM v WHERE id = 1"
+        sql = f"SELECT {text} AS x FROM (SELECT 2.5 AS f, 7 AS i, 'Foo' AS s, [3, 1, 2] AS a)"
         with pytest.raises(BadRequest):
             engines.by_bigquery(sql)
         with pytest.raises(PySparkException):

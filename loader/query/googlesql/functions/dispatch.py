@@ -50,7 +50,6 @@ FUNCTIONS: dict[str, Function] = {
     **SEARCHES,
     "STRUCT": _struct,
 }
-# BigQuery's functions without a translation: refused by another name than what is no function.
 _OTHERS = """
 APPROX_TOP_COUNT APPROX_TOP_SUM ARRAY_CONCAT_AGG ARRAY_FILTER ARRAY_INCLUDES ARRAY_IS_DISTINCT
 ARRAY_SLICE ARRAY_TRANSFORM BIT_CAST_TO_INT64 BOOL BOOL_ARRAY CODE_POINTS_TO_BYTES
@@ -64,7 +63,8 @@ RANGE_BUCKET RANGE_CONTAINS RANGE_END RANGE_INTERSECT RANGE_OVERLAPS RANGE_START
 SECH SESSION_USER SOUNDEX STRING STRING_ARRAY TIME TIME_ADD TIME_DIFF TIME_SUB TIME_TRUNC
 TO_BASE32 TO_CODE_POINTS TO_JSON TRANSLATE TYPEOF VECTOR_SEARCH
 """
-_KNOWN = frozenset(_OTHERS.split())
+REFUSED = frozenset(_OTHERS.split())
+"""BigQuery's functions without a translation: another error than for what is no function."""
 NAMES = frozenset(FUNCTIONS) | frozenset(AGGREGATES) | RANKS.keys() | VALUES
 
 
@@ -84,7 +84,7 @@ def _called(call: Call) -> Value:
         return aggregate(call)
     if name in RANKS or name in VALUES:
         raise call.refused(f"{name} needs OVER")
-    if name in _KNOWN or name.startswith("ST_"):
+    if name in REFUSED or name.startswith("ST_"):
         raise call.unsupported(f"the function {name}")
     raise refusal(Code.UNKNOWN_FUNCTION, f"{name} is no function", call.node)
 
