@@ -12,7 +12,7 @@ apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native rust fuzz-native java chromium systemd k8s-tools k8s-check k8s-real check lint types test check-long coverage format lock image-check demo screenshot bench bench-keeping bench-loader bench-records model torture torture-compact torture-keeping clients clean without-native
+.PHONY: help setup native rust fuzz-native java chromium systemd k8s-tools k8s-check k8s-real check lint types test check-long coverage format lock image-check demo screenshot bench bench-keeping bench-loader bench-query bench-records model torture torture-compact torture-keeping clients clean without-native
 
 help: ## show the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -153,6 +153,9 @@ bench-keeping: $(READY) ## measure the audit on this machine, beside inflating a
 
 bench-records: $(READY) ## records a second through rows and blocks, beside a published benchmark
 	$(BIN)/python -m bench.records
+
+bench-query: java $(READY) ## measure jostler-query, beside Spark's JSON reader and DuckDB
+	$(BIN)/python -m bench.query --mb 1000 --days 365 --bundles 10000
 
 bench-loader: java $(READY) ## measure the loader on this machine, beside Spark's JSON reader
 	$(BIN)/python -m bench.loader

@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import jostler
 from jostler.cli.main import main as keep
 from jostler.format.names import BundleName, Kind
+from jostler.schema import fields_from_api, table_schema
 from loader.__main__ import main as load
 from loader.cli.query import main as query
 from loader.query.fetching import Fetched, fetch
@@ -19,18 +20,21 @@ from loader.query.scan import Span, scan
 from loader.query.text.filters import unpack
 from loader.query.text.indexing import IndexTask, filters_of, index_bundle
 from loader.query.text.needed import of_words
+from tests.asking.archive import COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.asking.archive import Archive
 
+NO_NUMERIC = table_schema(fields_from_api(one for one in COLUMNS if one["type"] != "NUMERIC"))
+"""A number is looked for by the index where no column is NUMERIC."""
 FIRST, NEXT = date(2026, 1, 2), date(2026, 1, 3)
 
 
-def index(archive: Archive, *argv: str) -> int:
+def index(archive: Archive, *argv: str, text: str = "foo1") -> int:
     """Run `jostler-load index`; return its status."""
-    return load(["index", "--bucket", archive.url, "--text", "foo1", *argv])
+    return load(["index", "--bucket", archive.url, "--text", text, *argv])
 
 
 def filters(archive: Archive) -> list[str]:
@@ -51,43 +55,47 @@ def lines(found: list[Fetched]) -> bytes:
     return b"".join(block.lines for one in found for block in one.blocks())
 
 
-def large(archive: Archive, word: str = "needle", at: int = 250) -> str:
-    """Store a bundle of several blocks, one of which has a word; return its name."""
+def large(archive: Archive, **more: Any) -> str:  # noqa: ANN401 - as for `Archive.put`
+    """Store a bundle of several blocks, one of which has the word needle; return its name."""
     noise = random.Random(1)
     rows = [{"UUID": noise.randbytes(1500).hex(), "Count": nth} for nth in range(400)]
-    rows[at]["UUID"] = f"a {word} in it"
-    return archive.put(rows)
+    rows[250]["UUID"] = "a needle in it"
+    return archive.put(rows, **more)
 
 
 def test_answers_are_the_same_with_the_index_and_less_is_read(
     spark: SparkSession, archive: Archive, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of bundles with blocks, without index, not judged; with numbers, escapes, other letters."""
-    large(archive)
-    archive.put([{"UUID": "M\u00fcller\nNeedle", "Rate": 1e21}, {"Samples": [{"Note": "needle"}]}])
-    archive.put([{"UUID": "needle 2", "Count": 250}], node="n2", indexed=False)
-    archive.put([b'{"UUID":"\\u006eeedle 3","Rate":"0017"}'], node="n3", judged=False)
-    archive.put([{"UUID": "hay"}], node="n4")
-    first = 'fulltext "needle" from foo1 | stats count, sum(raw.Count) as n'
+    archive.schema("bar1", NO_NUMERIC)
+    bar = {"datatype": "bar1", "fields": NO_NUMERIC}
+    large(archive, **bar)
+    second = {"UUID": "M\u00fcller\nNeedle", "Rate": 1e21}
+    archive.put([second, {"Samples": [{"Note": "needle"}]}], **bar)
+    archive.put([{"UUID": "needle 2", "Count": 250}], node="n2", indexed=False, **bar)
+    archive.put([b'{"UUID":"\\u006eeedle 3","Rate":"0017"}'], node="n3", judged=False, **bar)
+    archive.put([{"UUID": "hay"}], node="n4", **bar)
+    first = 'fulltext "needle" from bar1 | stats count, sum(raw.Count) as n'
     others = ('"NEEDLE" and not "2"', '"m\u00fcller" or "17"', '"250"', '"1e"')
     questions = [first, *(first.replace('"needle"', words) for words in others)]
-    sql = "SELECT COUNT(*), SUM(raw.Count) FROM foo1 WHERE SEARCH(raw, 'needle in')"
+    sql = "SELECT COUNT(*), SUM(raw.Count) FROM bar1 WHERE SEARCH(raw, 'needle in')"
     with jostler.open(archive.url) as opened:
         # One question of all: each costs Spark seconds.
         texts = [f"SELECT * FROM ({opened.question(one).sql})" for one in questions]
         whole = " UNION ALL ".join([*texts, sql])
         before = opened.query(whole)
         was = sorted(map(str, before.table().to_pylist()))
-        assert index(archive) == 0
+        assert index(archive, text="bar1") == 0
         after = opened.query(whole)
+        explained = opened.explain(whole)
         now = sorted(map(str, after.table().to_pylist()))
 
     assert now == was
     assert [int(row.split()[1].strip(",")) for row in was] == [1, 1, 2, 3, 4, 5]
     assert before.notes.unfiltered == 5
-    assert not before.notes.skipped
     assert after.notes.unfiltered == 0
-    assert after.notes.skipped
+    assert [one.unfiltered for one in explained] == [0] * 6
+    assert all(one.skipped > 3 for one in explained)
     capsys.readouterr()
 
     assert query(["--bucket", archive.url, "--explain", first]) == 0
