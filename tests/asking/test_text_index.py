@@ -95,13 +95,16 @@ def test_answers_are_the_same_with_the_index_and_less_is_read(
     assert before.notes.unfiltered == 5
     assert after.notes.unfiltered == 0
     assert [one.unfiltered for one in explained] == [0] * 6
+    # How many blocks there are depends on the length of the bucket's name.
+    assert [one.blocks - one.skipped for one in explained[:2]] == [4, 4]
     assert all(one.skipped > 3 for one in explained)
     capsys.readouterr()
 
     assert query(["--bucket", archive.url, "--explain", first]) == 0
     shown = capsys.readouterr().out
     assert 'words    "needle"\n' in shown
-    assert "blocks   5 of 10 are skipped by the text index\n" in shown
+    skipped = f"blocks   {explained[0].skipped} of {explained[0].blocks} are skipped"
+    assert f"{skipped} by the text index\n" in shown
     for name in filters(archive)[:2]:
         archive.storage.remove(name)
     assert query(["--bucket", archive.url, "--format", "csv", first]) == 0
@@ -117,7 +120,8 @@ def test_only_the_blocks_that_may_have_the_words_are_read(archive: Archive) -> N
     [found] = fetched(archive, "needle")
     assert b"a needle in it" in lines([found])
     assert b'"Count":250' in lines([found]).replace(b" ", b"")
-    assert found.skipped == 4
+    assert found.skipped >= 4
+    assert len(list(found.blocks())) == 1
     assert found.read_bytes < size_bytes
     assert [block.line for block in found.blocks()] != [1]
 

@@ -120,3 +120,4 @@ def test_words_are_those_of_the_language() -> None:
     """Lower case, each once; an underscore divides nothing; a sign does."""
     assert words("Foo-bar foo_BAR 1.5 \u00c9T\u00c9!") == ["foo", "bar", "foo_bar", "1", "5", "été"]
     assert pieces("m\u00fcller_2") == {"m", "\u00fc", "ller_2"}
+    assert pieces("a\u0378b") == {"a", "b"}  # of a later Unicode: its lower case is not known
