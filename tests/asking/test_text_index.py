@@ -95,9 +95,9 @@ def test_answers_are_the_same_with_the_index_and_less_is_read(
     assert before.notes.unfiltered == 5
     assert after.notes.unfiltered == 0
     assert [one.unfiltered for one in explained] == [0] * 6
-    # How many blocks there are depends on the length of the bucket's name.
-    assert [one.blocks - one.skipped for one in explained[:2]] == [4, 4]
-    assert all(one.skipped > 3 for one in explained)
+    # How many blocks there are depends on the length of the bucket's name; one may pass by chance.
+    assert all(one.blocks - one.skipped in {4, 5} for one in explained[:2])
+    assert all(one.skipped >= 3 for one in explained)
     capsys.readouterr()
 
     assert query(["--bucket", archive.url, "--explain", first]) == 0
@@ -120,8 +120,8 @@ def test_only_the_blocks_that_may_have_the_words_are_read(archive: Archive) -> N
     [found] = fetched(archive, "needle")
     assert b"a needle in it" in lines([found])
     assert b'"Count":250' in lines([found]).replace(b" ", b"")
-    assert found.skipped >= 4
-    assert len(list(found.blocks())) == 1
+    assert found.skipped >= 3  # of 5 or 6, if one passes by chance
+    assert len(list(found.blocks())) <= 2
     assert found.read_bytes < size_bytes
     assert [block.line for block in found.blocks()] != [1]
 
