@@ -30,10 +30,10 @@ from loader.bigquery.record import STARTED
 from loader.bigquery.warehouse import Warehouse
 from loader.bucket import open_bucket
 from loader.errors import BucketError, LoaderError
-from loader.run import version_of_run
 from loader.spark import failure
 from loader.spark.compact import compact_group, compact_groups
 from loader.spark.session import session
+from loader.version import version_of_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,7 +6,7 @@ reported, recorded in the ledger and left out; it does not affect the others.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 
 from loader.bigquery import tables
 from loader.bigquery.governance import Governance
+from loader.bigquery.record import row_of_failure
 from loader.bigquery.requests import Requests
+from loader.bigquery.views import prepare_views
 from loader.bucket import open_bucket
-from loader.errors import BucketError, LoaderError, SchemaError, WarehouseError, failure_class
+from loader.errors import BucketError, SchemaError, WarehouseError
 from loader.plan.asking import Asking
 from loader.plan.assets import RunAssets, assets_of
 from loader.plan.discover import Table, bundles, discover
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from datetime import date
 
-    from jostler.format.bigquery_names import TableName
+    from jostler.schema import Fields
     from loader.bigquery.batches import Batches
     from loader.bigquery.record import Run
     from loader.bigquery.tables import Ready
@@ -70,6 +72,7 @@ class Planner:
         known: the newest ledger rows, by day.
         datatypes: experiment and datatype of each table found.
         assets: what the buckets' assets say of experiments and datatypes.
+        warehouse: as given.
     """
 
     def __init__(
@@ -82,7 +85,7 @@ class Planner:
     ) -> None:
         self._options = options
         self._run = run
-        self._warehouse = warehouse
+        self.warehouse = warehouse
         self._ledger = batches.ledger
         self._batches = batches
         self._console = console
@@ -130,7 +133,8 @@ class Planner:
             except (SchemaError, WarehouseError) as exc:
                 self.problem(str(table.name), str(exc))
                 if not self._options.dry_run and not self._options.verify_only:
-                    self._record_failure(table, exc)
+                    row = row_of_failure(table, exc, self._run)
+                    self._batches.add(row).add_done_callback(self.report_unwritten)
                 continue
             given = self._options.period == GIVEN
             new = not ready or ready.from_beginning
@@ -144,12 +148,14 @@ class Planner:
 
     def look(self, found: Iterable[Table]) -> list[Table]:
         """Check the tables without changing them."""
-        return self._each(found, lambda table: tables.look(self._warehouse, table))
+        return self._each(found, lambda table: tables.look(self.warehouse, table))
 
     def prepare(self, found: Iterable[Table]) -> list[Table]:
         """Create or change the tables and their views."""
         ready = self._each(found, self._prepare)
-        self._views(ready)
+        made = [(table, self.ready[str(table.name)]) for table in ready]
+        for view in prepare_views(self.warehouse, made, self.problem):
+            self._console.event("view.changed", view=str(view))
         self._govern(ready)
         return ready
 
@@ -158,7 +164,7 @@ class Planner:
         options = self._options
         if options.applies_assets or options.partition_expiration:
             governance = Governance(
-                self._warehouse,
+                self.warehouse,
                 self.assets,
                 options,
                 console=self._console,
@@ -175,53 +181,10 @@ class Planner:
         self._requests.prepare()
 
     def _prepare(self, table: Table) -> Ready:
-        ready = tables.prepare(self._warehouse, table)
+        ready = tables.prepare(self.warehouse, table)
         if ready.changes:
             self._console.event("table.changed", table=str(table.name), what=ready.changes[0])
         return ready
-
-    def _views(self, ready: list[Table]) -> None:
-        """Create or change the views; in v2 the tables of all organizations may share one."""
-        shared: dict[TableName, list[Table]] = defaultdict(list)
-        for table in ready:
-            shared[table.view].append(table)
-        for view, members in shared.items():
-            columns = [(table.name, self.ready[str(table.name)].fields) for table in members]
-            try:
-                if members[0].place.organization:
-                    columns += tables.others_in_view(self._warehouse, view, columns)
-            except WarehouseError as exc:
-                self.problem(str(view), str(exc))
-                continue
-            if len({schema_digest(fields) for _, fields in columns}) > 1:
-                self.problem(str(view), "its tables have different columns: left as it is")
-                continue
-            try:
-                if tables.prepare_view(self._warehouse, view, columns):
-                    self._console.event("view.changed", view=str(view))
-            except WarehouseError as exc:
-                self.problem(str(view), str(exc))
-
-    def _record_failure(self, table: Table, error: LoaderError) -> None:
-        """Record a datatype's failure in the ledger, without a date."""
-        now = datetime.now(UTC).isoformat()
-        row = {
-            "table": str(table.name),
-            "Experiment": table.experiment,
-            "Datatype": table.sources[0].datatype,
-            "Status": str(Status.FAILED),
-            "Started": now,
-            "Finished": now,
-            **dict.fromkeys(("RowsRead", "RowsLoaded", "RowsRejected"), 0),
-            **dict.fromkeys(("RowsRepeated", "RowsWithheld"), 0),
-            "ErrorClass": type(error).__name__,
-            "ErrorText": str(error),
-            "FailureClass": str(failure_class(type(error).__name__, str(error))),
-            "RunID": self._run.id,
-            "Host": self._run.host,
-            "Version": self._run.version,
-        }
-        self._batches.add(row).add_done_callback(self.report_unwritten)
 
     def report_unwritten(self, written: Future[None]) -> None:
         """Report that a row of the ledger could not be written."""
@@ -320,6 +283,10 @@ class Planner:
     def has(self, table: Table) -> bool:
         """Return whether the table exists."""
         return str(table.name) in self.ready
+
+    def fields(self) -> dict[str, Fields]:
+        """Return the columns of the tables that are ready, by name."""
+        return {name: ready.fields for name, ready in self.ready.items()}
 
     def window(self, table: Table) -> Window:
         """Return the days of a table that this run considers."""

@@ -8,17 +8,14 @@ The run ends with an error if a bucket or BigQuery cannot be reached at all.
 
 from __future__ import annotations
 
-import platform
 import secrets
 import socket
 import threading
-import time
 import traceback
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 from loader import giving_up
@@ -30,25 +27,23 @@ from loader.bigquery.partition_load import PartitionLoader
 from loader.bigquery.record import STARTED, Outcome, Run
 from loader.bigquery.reference import Reference
 from loader.bigquery.warehouse import Warehouse
-from loader.bucket import open_bucket, split_url
 from loader.cli.console import Progress
-from loader.errors import BucketError, UsageError
+from loader.errors import UsageError
 from loader.loading import Loading
 from loader.notify.outbox import Outbox
 from loader.notify.receivers import NO_SECRETS, secrets_from
-from loader.plan.due import UNKNOWN, Refusal, Status, TableDay, parts
+from loader.plan.due import UNKNOWN, Refusal, Status, TableDay
 from loader.plan.lanes import Lanes
 from loader.planner import Planner
-from loader.spark.session import session
-from loader.spark.wave import StagingPaths, Wave
-from loader.staging import remove_stale
+from loader.spark.wave import WAVE_BYTES, StagingPaths
+from loader.staging import sweep
 from loader.stopping import Stopping
 from loader.verifying import Verifier, say_distrusted
+from loader.version import version_of_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jostler.schema import Fields
     from loader.bigquery.reconcile import Reconciliation
     from loader.cli.console import Console
     from loader.cli.options import Options
@@ -59,8 +54,6 @@ if TYPE_CHECKING:
     from loader.spark.wave import Verified
 
 ROUNDS = 5
-WAVE_BYTES = 20_000_000_000
-WAVE_DAYS = 1000
 
 
 class Loader:
@@ -161,7 +154,7 @@ class Loader:
                     why = "another loader was at it, and the run ended before it was listed again"
                 outcomes[key] = replace(outcome, status=Status.FAILED, why=why)
         self._finish_first_loads(ready, outcomes)
-        self._clean_staging()
+        sweep(self._options.staging, self._options.patience_s, self._console)
         return list(outcomes.values())
 
     def _rounds(
@@ -214,29 +207,11 @@ class Loader:
 
     def compare(self) -> Reconciliation:
         """Compare all days of the window with their index and with BigQuery; change nothing."""
-        from loader.bigquery import reconcile  # noqa: PLC0415 - pyspark
+        from loader import comparing  # noqa: PLC0415 - pyspark
 
-        planner = self.planner
-        looked = planner.look(planner.discover())
-        days = [replace(day, own_max_bad=None) for t in looked for day in planner.listed(t)]
-        for name in sorted({key for key, _ in (day.key for day in days)} - planner.ready.keys()):
-            planner.problem(name, "there are bundles, and no such table")
-        days = [day for day in days if planner.has(day.table)]
         reference = Reference(self._warehouse, self._ledger, self.run_id)
-        comparer = reconcile.Reconciler(self._warehouse, reference, days, self._options.patience_s)
-        for table in looked:
-            if planner.has(table) and planner.was_listed(table):
-                comparer.look_for_gone(table.name, planner.window(table))
-        if days:
-            with session(self._options.master, self._console.spark_line) as spark:
-                for part in parts(days, most=WAVE_DAYS, most_bytes=WAVE_BYTES):
-                    staging, native = self._run.staging, self._options.native
-                    wave = Wave.of(part, self._fields(), staging, native=native)
-                    comparer.compare(spark, wave)
-        return comparer.finish()
-
-    def _fields(self) -> dict[str, Fields]:
-        return {name: ready.fields for name, ready in self.planner.ready.items()}
+        staging = self._run.staging
+        return comparing.compare(self._options, self._console, self.planner, reference, staging)
 
     def _plan_again(
         self,
@@ -346,21 +321,6 @@ class Loader:
             why=outcome.why,
         )
 
-    def _clean_staging(self) -> None:
-        """Remove what killed runs left in staging; report failures, which fail no day."""
-        url, prefix = split_url(self._options.staging)
-        try:
-            bucket = open_bucket(url, self._options.patience_s)
-            removed, failed = remove_stale(bucket, prefix, time.time())
-        except BucketError as exc:
-            if not url.startswith("file:"):  # a missing directory is normal: nothing was staged
-                self._console.event("staging.not_removed", "warning", object=url, error=str(exc))
-            return
-        if removed:
-            self._console.event("staging.swept", objects=removed)
-        for name, error in failed:
-            self._console.event("staging.not_removed", "warning", object=name, error=error)
-
     def _finish_first_loads(self, ready: list[Table], outcomes: dict[DayKey, Outcome]) -> None:
         """Record which new tables are fully loaded: all days listed, none failed."""
         well = {Status.SUCCESS, Status.SKIPPED}
@@ -382,14 +342,3 @@ def _secrets(options: Options) -> Secrets:
 
 def _refused(refusal: Refusal) -> Outcome:
     return Outcome(day=refusal.day, status=refusal.status, why=refusal.why)
-
-
-def version_of_run() -> str:
-    """Return the versions of Python, jostler and Spark, for the ledger."""
-    parts = [f"python {platform.python_version()}"]
-    for package in ("jostler", "pyspark"):
-        try:
-            parts.append(f"{package} {metadata.version(package).partition('+')[0]}")
-        except metadata.PackageNotFoundError:  # shipped as a zip
-            parts.append(f"{package} unknown")
-    return ", ".join(sorted(parts))

@@ -8,21 +8,45 @@ BigQuery ends load jobs after six hours, and a run loads what it stages in the s
 from __future__ import annotations
 
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from loader.bigquery.record import STARTED
+from loader.bucket import open_bucket, split_url
 from loader.errors import BucketError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from loader.bucket import Bucket
+    from loader.cli.console import Console
 
 STALE_S = 2 * 86_400
 THREADS = 8
 _STAGED_RE = re.compile(r"[^/]+\.[^/]+/[0-9]{8}/([0-9]{8}t[0-9]{6})-[0-9a-f]{6}/[^/]+", re.ASCII)
+
+
+def sweep(staging: str, patience_s: float, console: Console) -> None:
+    """Remove what killed runs left; report failures, which fail no day.
+
+    Args:
+        staging: the URL of the bucket, and the prefix in it.
+        patience_s: how long a failing request is retried.
+        console: shows what was removed, and what was not.
+    """
+    url, prefix = split_url(staging)
+    try:
+        removed, failed = remove_stale(open_bucket(url, patience_s), prefix, time.time())
+    except BucketError as exc:
+        if not url.startswith("file:"):  # a missing directory is normal: nothing was staged
+            console.event("staging.not_removed", "warning", object=url, error=str(exc))
+        return
+    if removed:
+        console.event("staging.swept", objects=removed)
+    for name, error in failed:
+        console.event("staging.not_removed", "warning", object=name, error=error)
 
 
 def remove_stale(bucket: Bucket, prefix: str, now_s: float) -> tuple[int, list[tuple[str, str]]]:

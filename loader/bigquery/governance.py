@@ -25,6 +25,7 @@ from loader.bigquery.governed import (
     labels_of,
     table_changes,
 )
+from loader.bigquery.views import VIEWS
 from loader.errors import SchemaError, WarehouseError
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class Governance:
         shared: set[tuple[str, str]] = set()
         for table in found:
             place = table.place
-            for name, text in ((table.name, tables.DATASET), (table.view, tables.VIEWS)):
+            for name, text in ((table.name, tables.DATASET), (table.view, VIEWS)):
                 key = name.project, name.dataset
                 owned[key].add(_owned(place))
                 plain.setdefault(key, text)

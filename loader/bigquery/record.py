@@ -18,6 +18,8 @@ from loader.plan.due import Status, object_digest
 if TYPE_CHECKING:
     from loader.bigquery.tables import Ready
     from loader.bigquery.warehouse import Json
+    from loader.errors import LoaderError
+    from loader.plan.discover import Table
     from loader.plan.due import Asked, Known, TableDay
     from loader.spark.wave import StagingPaths, Verified
 
@@ -178,6 +180,27 @@ class DayReport:
             failure=FailureClass(row["FailureClass"]) if row["FailureClass"] else None,
             spent_s=row["Seconds"],
         )
+
+
+def row_of_failure(table: Table, error: LoaderError, run: Run) -> Json:
+    """Return the ledger row of a datatype that failed as a whole, without a date."""
+    now = datetime.now(UTC).isoformat()
+    return {
+        "table": str(table.name),
+        "Experiment": table.experiment,
+        "Datatype": table.sources[0].datatype,
+        "Status": str(Status.FAILED),
+        "Started": now,
+        "Finished": now,
+        **dict.fromkeys(("RowsRead", "RowsLoaded", "RowsRejected"), 0),
+        **dict.fromkeys(("RowsRepeated", "RowsWithheld"), 0),
+        "ErrorClass": type(error).__name__,
+        "ErrorText": str(error),
+        "FailureClass": str(failure_class(type(error).__name__, str(error))),
+        "RunID": run.id,
+        "Host": run.host,
+        "Version": run.version,
+    }
 
 
 def request_columns(asked: Asked | None) -> Json:

@@ -15,7 +15,6 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from jostler.format.bigquery_names import TableName
 from jostler.schema import Relation, compare, fields_from_api, merged
 from loader.bigquery.governed import kept_days
 from loader.bigquery.warehouse import api_schema
@@ -24,6 +23,7 @@ from loader.errors import SchemaError
 if TYPE_CHECKING:
     from google.cloud import bigquery
 
+    from jostler.format.bigquery_names import TableName
     from jostler.schema import Field, Fields
     from loader.bigquery.warehouse import Json, Warehouse
     from loader.plan.discover import Table
@@ -32,12 +32,10 @@ RACES_MAX = 10
 UNFINISHED = "jostler-first-load"
 OWNER = "jostler-owner"
 PARTITIONING = {"type": "DAY", "field": "date"}
-_SELECT_RE = re.compile(r"^SELECT \* FROM `([^`.]+)\.([^`.]+)\.([^`.]+)`$", re.MULTILINE)
 _NOT_LABEL_RE = re.compile(r"[^a-z0-9_-]")
 _OWNER_RE = re.compile(r" of experiment (\S+)\.$")
 _RECORD_OF = "Loaded by jostler from bundles in Cloud Storage"
 DATASET = f"{_RECORD_OF}."
-VIEWS = "Views of tables loaded by jostler."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,49 +114,6 @@ def finish_first_load(warehouse: Warehouse, name: TableName) -> None:
         # None removes the label; leaving it out would keep it ("Deleting labels").
         if warehouse.change_table(found, {"labels": {**found.labels, UNFINISHED: None}}):
             return
-
-
-def prepare_view(
-    warehouse: Warehouse, view: TableName, tables: list[tuple[TableName, Fields]]
-) -> bool:
-    """Create or change a view over tables of equal columns; return whether it was changed.
-
-    Raises:
-        WarehouseError: BigQuery refuses.
-    """
-    # Table names come from `bigquery_names` and have only letters, digits and underscores.
-    selects = [f"SELECT * FROM `{name}`" for name, _ in sorted(tables, key=lambda t: str(t[0]))]  # noqa: S608 - as above
-    sql = "\nUNION ALL\n".join(selects)
-    wanted = {"view": {"query": sql, "useLegacySql": False}}
-    found = warehouse.get_table(view)
-    if found is None:
-        warehouse.make_dataset(view.project, view.dataset, VIEWS)
-        description = f"All rows of {', '.join(str(name) for name, _ in tables)}."
-        warehouse.create_table(view, {**wanted, "description": description})
-        return True
-    # BigQuery fixes a view's columns when it is created, so it is replaced when the table has more.
-    frozen = fields_of(found)
-    if found.view_query == sql and not compare(frozen, tables[0][1]).added:
-        return False
-    return warehouse.change_table(found, wanted) is not None
-
-
-def others_in_view(
-    warehouse: Warehouse, view: TableName, tables: list[tuple[TableName, Fields]]
-) -> list[tuple[TableName, Fields]]:
-    """Return the tables that a view has besides these: those of organizations that failed now.
-
-    Raises:
-        WarehouseError: BigQuery refuses.
-    """
-    found = warehouse.get_table(view)
-    names = set(_SELECT_RE.findall((found.view_query or "") if found else ""))
-    others = []
-    for parts in sorted(names - {(n.project, n.dataset, n.table) for n, _ in tables}):
-        name = TableName(project=parts[0], dataset=parts[1], table=parts[2], wanted=parts[1])
-        if there := warehouse.get_table(name):
-            others.append((name, fields_of(there)))
-    return others
 
 
 def fields_of(found: bigquery.Table) -> Fields:

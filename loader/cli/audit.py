@@ -22,6 +22,7 @@ from loader.cli.audit_options import ORPHANS, parse
 from loader.cli.console import Console
 from loader.spark.audit import audit_days
 from loader.spark.session import session
+from loader.spark.wave import WAVE_BYTES, WAVE_DAYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from loader.cli.audit_options import AuditOptions
 
 OK, LEFT = 0, 1
-WAVE_BYTES = 20_000_000_000
-WAVE_DAYS = 1000
 
 
 def main(argv: Sequence[str]) -> int:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 GROUP_BYTES = 32 * 1024 * 1024
 GROUPS_PER_CORE = 3
+WAVE_BYTES = 20_000_000_000
+WAVE_DAYS = 1000
+"""At most so many packed bytes and days are one wave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
