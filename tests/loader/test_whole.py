@@ -106,6 +106,7 @@ def test_rows_that_differ_by_value_are_named(world: World) -> None:
     world.put_bundle([row(2), row(4), *(row(5, raw=document(n)) for n in range(3))])
     other = world.put_bundle([row(9, day=OTHER), row(8, day=OTHER)], day=OTHER)
     assert world.load("--max-bad-fraction", "0.5").code == 0
+    tables = {table.table_id for table in world.client.list_tables("jostler")}
     listed = world.names()
 
     ran = world.load("--verify-only")
@@ -135,9 +136,7 @@ def test_rows_that_differ_by_value_are_named(world: World) -> None:
         "    1 missing of 2026/01/02/m4.json, bundle gs://b/o",
         "    1 surplus of x?, bundle u",
     ]
-    assert [table.table_id for table in world.client.list_tables("jostler")] == [
-        "days", "loads", "reject_rows", "rejects",
-    ]  # fmt: skip
+    assert tables == {table.table_id for table in world.client.list_tables("jostler")}
     assert world.names() == [name for name in listed if name != other]
     world.sql("DELETE FROM jostler.loads WHERE TRUE")  # it is right to say that it does not agree
 
