@@ -133,6 +133,7 @@ def test_what_is_refused_has_a_code_and_a_place(code: Code, text: str) -> None:
         "|>",
         "SELECT " + "(" * 60 + "1" + ")" * 60,
         "SELECT " + "+".join(["1"] * 20_000),
+        "SELECT " + "ABS(" * 16 + "(SELECT MAX(raw.Mbps) FROM ndt7)" + " * 2.5)" * 16,
     ],
 )
 def test_whole_forms_are_refused_quickly(sql: str) -> None:
@@ -142,6 +143,17 @@ def test_whole_forms_are_refused_quickly(sql: str) -> None:
         read(sql, Archive())
     assert 0 <= found.value.start <= found.value.end <= len(sql)
     assert time.process_time() - begun < 2
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["raw.Mbps" + " * raw.Mbps" * 200, "ABS(" * 16 + "raw.Mbps" + " * raw.Mbps)" * 16],
+)
+def test_looking_at_overflows_makes_no_long_text(expression: str) -> None:
+    """Operands are named where they are long, so the text grows with the question."""
+    sql = f"SELECT {expression} AS x FROM ndt7"
+    made = to_spark(read(sql, Archive()), Archive(), NOW).sql
+    assert len(made) < 500 * expression.count("*")
 
 
 WORDS = [
