@@ -101,7 +101,7 @@ test: java chromium systemd k8s-tools $(READY) native ## all tests but the long 
 	$(PYTEST) -m "not long"
 
 check-long: java k8s-tools $(READY) native ## the long tests: days of alerts, Spark clusters, the tutorial (CI runs them, too)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist load -m long
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m long
 
 # The suite has run with the module, where it could be built; this shows that all judges and batches do without it, too.
 HIDDEN := PYTHONPATH=tests/support/without_native $(BIN)/python

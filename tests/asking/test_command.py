@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from tests.asking.archive import Archive
 
+pytestmark = pytest.mark.long  # Spark compiles many queries
+
 ROOT = Path(__file__).parents[2]
 WAIT_S = 120.0
 RATES = "SELECT raw.UUID AS name, raw.Rate, raw.Samples FROM foo1 WHERE date = '2026-01-02'"

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from loader.query.answer import Answer
 
+pytestmark = pytest.mark.long  # Spark compiles many queries
+
 PAGE = (ROOT / "docs/query.md").read_text()
 RECIPES = re.findall(
     r"^```(?:sql|text)\n(.*?)```", PAGE.partition("\n## Recipes")[2], re.MULTILINE | re.DOTALL

@@ -63,6 +63,7 @@ def large(archive: Archive, **more: Any) -> str:  # noqa: ANN401 - as for `Archi
     return archive.put(rows, **more)
 
 
+@pytest.mark.long
 def test_answers_are_the_same_with_the_index_and_less_is_read(
     spark: SparkSession, archive: Archive, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from jostler.schema.fields import Field, Fields
     from tests.loader.world import BigQueryServer
 
+pytestmark = pytest.mark.long  # Spark compiles many queries
+
 ALL = bool(os.environ.get("JOSTLER_ALL_EXPRESSIONS"))
 """Also each expression of the embedded BigQuery's tests; it takes minutes."""
 INTERPRETED = {
