@@ -163,7 +163,11 @@ WRONG = [
     (["-experiment=exp"], 2, "-bucket"),
     (["-bucket=file:///nowhere"], 2, "-experiment"),
     ([*NOWHERE, "-listen-address=x"], 2, "HOST:PORT"),
-    ([*NOWHERE, "-listen-address=203.0.113.1:80"], 1, "cannot listen on 203.0.113.1:80"),
+    (
+        ["-bucket=file:///usr", "-experiment=exp", "-listen-address=203.0.113.1:80"],
+        1,
+        "cannot listen on 203.0.113.1:80",
+    ),
     ([*NOWHERE, "word"], 2, "word"),
 ]
 

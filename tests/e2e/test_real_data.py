@@ -59,4 +59,4 @@ def test_real_ndt7_results_are_archived_as_data(
     assert problems(bucket, originals.parent) == []
     assert len(rows(bucket, "ndt7")) == len(files) == 80
     assert rows(bucket, "rejected1") == []
-    assert {p.name for p in (spool / ".jostler-ndt").iterdir()} <= {"lock", "reserve"}
+    assert {p.name for p in (spool / ".jostler-ndt").iterdir()} <= {"lock", "reserve", "vanished"}

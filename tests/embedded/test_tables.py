@@ -168,7 +168,6 @@ def test_a_type_that_cannot_be_held_is_refused_by_name(
         ({"name": "a", "type": "STRING", "mode": "MAYBE"}, "Invalid value for mode"),
         ({"name": "a", "type": "RECORD"}, "has no fields"),
         ({"name": "a", "type": "STRING", "policyTags": {"names": ["x"]}}, "policyTags of field a"),
-        ({"name": "a", "type": "STRING", "defaultValueExpression": "'x'"}, "defaultValueExpress"),
         ({"name": "a", "type": "NUMERIC", "precision": "50"}, "Invalid precision"),
         ({"name": "A", "type": "STRING"}, "Duplicate field name"),
     ],

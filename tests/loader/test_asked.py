@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from tests.loader.world import Ran
 
+pytestmark = pytest.mark.long  # many loads, one after another
+
 FOO = "raw_exp.foo1"
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from google.cloud import bigquery
 
+pytestmark = pytest.mark.long  # many loads, one after another
+
 TABLE = f"raw_{EXPERIMENT}.foo1"
 RAW, VIEWS = f"raw_{EXPERIMENT}", f"{EXPERIMENT}_raw"
 DAY_MS = 86_400_000

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from tests.loader.world import World
 
+pytestmark = pytest.mark.long  # many loads, one after another
+
 FOO = "raw_exp.foo1"
 PERIOD = ("--start", "2026/01/01", "--end", "2026/01/09")
 

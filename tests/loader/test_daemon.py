@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from loader.cli.options import Options
 
+pytestmark = pytest.mark.long  # many loads, one after another
+
 ASK = (
     "INSERT jostler.requests (Experiment, Datatype, StartDate) VALUES ('exp', 'foo1', '2026-01-02')"
 )

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long  # many loads, one after another
+
 FEW = replace(PLACE, experiment="few")
 COUNT = 10
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from tests.loader.world import Ran
 
 
+pytestmark = pytest.mark.long  # many loads, one after another
+
+
 def load(world: World, *more: str) -> Ran:
     """Run the loader for the one datatype that has bundles, which is faster."""
     return plain.load(world, "--datatype", "foo1", *more)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from tests.loader.world import World
 
+pytestmark = pytest.mark.long  # many loads, one after another
+
 SECRET = b"a secret of the receiver"
 
 
