@@ -277,6 +277,7 @@ def test_memory_is_bounded_whatever_the_number_of_days(tmp_path: Path) -> None:
     assert_all_archived(spool, bucket)
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_small_files_need_little_memory(tmp_path: Path) -> None:
     """A backlog is a stream: the peak is that of a few bundles, not of the backlog."""
     spool = Spool(tmp_path / "spool")

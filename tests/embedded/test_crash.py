@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.long  # a server is killed and started anew in each
+
 ROWS = 20_000
 REPLACE = LoadJobConfig(source_format="NEWLINE_DELIMITED_JSON", write_disposition="WRITE_TRUNCATE")
 

@@ -78,6 +78,7 @@ def test_alerts_fire_when_they_should_and_only_then(rules: Path, case: Path) -> 
     run(tool("promtool"), "test", "rules", case.name, cwd=rules.parent)
 
 
+@pytest.mark.long
 def test_a_wrong_expectation_fails(rules: Path) -> None:
     """Else the tests would prove nothing."""
     case = rules.parent / "uploads.yaml"

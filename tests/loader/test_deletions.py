@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from tests.loader.world import World
 
 
+pytestmark = pytest.mark.long  # many loads, one after another
+
+
 @pytest.fixture
 def shrunk(world: World) -> World:
     """A day that was loaded from two objects, of which one is gone; a new one has come."""

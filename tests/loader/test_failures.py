@@ -228,6 +228,7 @@ def test_a_loader_killed_between_load_and_ledger_is_made_good_by_the_next(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_two_loaders_at_once_load_each_day_once(loaded: World) -> None:
     """Both are about the same bundles: the second finds the job of the first."""
     loaded.put_bundle([*(row(n, day=OTHER_DAY) for n in range(9)), b"bad"], day=OTHER_DAY)

@@ -37,6 +37,7 @@ def jobs(world: World, table: str) -> list[str]:
     return [job.job_id for job in world.client.list_jobs() if f"-{table}-" in job.job_id]
 
 
+@pytest.mark.long
 def test_many_days_are_told_in_few_jobs(world: World) -> None:
     count = 24
     days(world, count)
