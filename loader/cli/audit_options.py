@@ -15,20 +15,9 @@ from jostler.archive.audit.days import MANY
 from jostler.archive.audit.remake import fields_of
 from jostler.archive.audit.scope import Scope
 from jostler.format.bigquery_names import Naming
-from jostler.format.names import Day, check_archived_datatype, check_experiment
-from loader.cli.options import BUCKET_RE, DATASET_RE, PROJECT_RE
-from loader.cli.values import (
-    Help,
-    Values,
-    choice,
-    given_words,
-    matching,
-    one_of,
-    parser_of,
-    seconds,
-    size,
-)
-from loader.errors import UsageError
+from jostler.format.names import check_archived_datatype
+from loader.cli.archive_values import ArchiveValues
+from loader.cli.values import Command, Help, choice, one_of, read, seconds, size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,6 +55,13 @@ HELP: Help = (
     ("patience", "SECONDS", "120", "how long a request to bucket or BigQuery is tried again"),
     ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
 )  # fmt: skip
+COMMAND = Command(
+    prog="jostler-load audit",
+    about="Find, and mend, what is wrong with an archive, on Spark.",
+    epilog=EPILOG,
+    options=HELP,
+    prefix=PREFIX,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +70,7 @@ class AuditOptions:
 
     bucket: tuple[str, ...]
     api: tuple[str, ...]
-    experiment: tuple[str, ...]
+    experiment: frozenset[str]
     scope: Scope
     fix: str
     settled: timedelta
@@ -98,28 +94,14 @@ def parse(argv: Sequence[str], environ: Mapping[str, str]) -> AuditOptions:
         UsageError: with every problem.
         SystemExit: after --help.
     """
-    about = "Find, and mend, what is wrong with an archive, on Spark."
-    given, problems = given_words(parser_of(HELP, "jostler-load audit", about, EPILOG), argv)
-    values = Values(given, environ, HELP, PREFIX)
-    values.problems += [*problems, *values.unknown_variables()]
-    options = _options(values)
-    if values.problems:
-        raise UsageError(values.problems)
-    return options
+    return read(ArchiveValues(COMMAND, argv, environ), _options)
 
 
-def _options(values: Values) -> AuditOptions:
-    buckets = values.many("bucket", matching(BUCKET_RE, "gs://NAME or file:///DIR"))
-    if not buckets and not any(problem.startswith("--bucket") for problem in values.problems):
-        values.problems.append(f"--bucket or {PREFIX}BUCKET: is needed")
-    api = values.one("api", choice("v1", "v2", "all"))
-    project = values.text("project")
-    if project:
-        values.one("project", matching(PROJECT_RE, "a project id"))
+def _options(values: ArchiveValues) -> AuditOptions:
     return AuditOptions(
-        bucket=tuple(dict.fromkeys(url.rstrip("/") for url in buckets)),
-        api=("v1", "v2") if api == "all" else (str(api),),
-        experiment=values.many("experiment", check_experiment),
+        bucket=values.buckets(),
+        api=values.layouts(),
+        experiment=values.experiments(),
         scope=_scope(values),
         fix=str(values.one("fix", choice("no", "yes", ORPHANS))),
         settled=timedelta(seconds=values.one("settled", seconds) or 0),
@@ -128,16 +110,16 @@ def _options(values: Values) -> AuditOptions:
         small_bytes=values.one("small", size) or 0,
         many=values.one("many", _whole) or 0,
         as_json=values.one("format", choice("text", "jsonl")) == "jsonl",
-        project=project,
+        project=values.project_if_any(),
         location=values.text("location"),
         naming=str(values.one("naming", one_of(Naming))),
-        meta_dataset=str(values.one("meta-dataset", matching(DATASET_RE, "a dataset name"))),
+        meta_dataset=values.meta_dataset(),
         patience_s=values.one("patience", seconds) or 0.0,
         master=values.text("master"),
     )
 
 
-def _fields(values: Values) -> Fields:
+def _fields(values: ArchiveValues) -> Fields:
     try:
         return fields_of(values.lines("index-field"))
     except ValueError as exc:
@@ -145,16 +127,13 @@ def _fields(values: Values) -> Fields:
         return {}
 
 
-def _scope(values: Values) -> Scope:
-    start = values.one("start", Day.parse) if values.text("start") else None
-    end = values.one("end", Day.parse) if values.text("end") else None
-    if start and end and start.date >= end.date:
-        values.problems.append(f"--start: {start.path} is not before --end {end.path}")
+def _scope(values: ArchiveValues) -> Scope:
+    start, end = values.days()
     return Scope(
         datatypes=frozenset(values.many("datatype", check_archived_datatype)),
         nodes=frozenset(values.many("node", str)),
-        first=start.date if start else None,
-        last=end.date - timedelta(days=1) if end else None,
+        first=start,
+        last=end - timedelta(days=1) if end else None,
     )
 
 

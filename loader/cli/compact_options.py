@@ -12,24 +12,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jostler.archive.compact_days import FIRST, last_settled
-from jostler.format.names import Day, check_archived_datatype, check_experiment
-from loader.cli.options import BUCKET_RE, DATASET_RE, METRICS_RE, PROJECT_RE
-from loader.cli.values import (
-    Help,
-    Values,
-    choice,
-    given_words,
-    matching,
-    parser_of,
-    seconds,
-    size,
-    switch,
-)
-from loader.errors import UsageError
+from jostler.format.names import check_archived_datatype
+from loader.cli.archive_values import METRICS_RE, ArchiveValues
+from loader.cli.values import Command, Help, matching, read, seconds, size, switch
 from loader.spark.limits import PLAIN_MAX_BYTES
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Mapping, Sequence
     from datetime import date
 
@@ -60,6 +48,13 @@ HELP: Help = (
     ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
     ("metrics", "URL", "", "where to leave metrics: file:///DIR/NAME.prom or a push gateway"),
 )  # fmt: skip
+COMMAND = Command(
+    prog="jostler-load compact",
+    about="Merge the small bundles of past days into large ones.",
+    epilog=EPILOG,
+    options=HELP,
+    prefix=PREFIX,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,31 +86,15 @@ def parse(argv: Sequence[str], environ: Mapping[str, str], today: date) -> Compa
         UsageError: with every problem.
         SystemExit: after --help.
     """
-    made = parser_of(
-        HELP,
-        "jostler-load compact",
-        "Merge the small bundles of past days into large ones.",
-        EPILOG,
-    )
-    given, problems = given_words(made, argv)
-    values = Values(given, environ, HELP, PREFIX)
-    values.problems += [*problems, *values.unknown_variables()]
-    options = _options(values, today)
-    if values.problems:
-        raise UsageError(values.problems)
-    return options
+    return read(ArchiveValues(COMMAND, argv, environ), lambda values: _options(values, today))
 
 
-def _options(values: Values, today: date) -> CompactOptions:
-    buckets = values.many("bucket", matching(BUCKET_RE, "gs://NAME or file:///DIR"))
-    if not buckets and not any(problem.startswith("--bucket") for problem in values.problems):
-        values.problems.append(f"--bucket or {PREFIX}BUCKET: is needed")
-    api = values.one("api", choice("v1", "v2", "all"))
+def _options(values: ArchiveValues, today: date) -> CompactOptions:
     first, last = _days(values, today)
     return CompactOptions(
-        bucket=tuple(dict.fromkeys(url.rstrip("/") for url in buckets)),
-        api=("v1", "v2") if api == "all" else (str(api),),
-        experiment=frozenset(values.many("experiment", check_experiment)),
+        bucket=values.buckets(),
+        api=values.layouts(),
+        experiment=values.experiments(),
         datatype=frozenset(values.many("datatype", check_archived_datatype)),
         first=first,
         last=last,
@@ -123,30 +102,19 @@ def _options(values: Values, today: date) -> CompactOptions:
         target_bytes=values.one("target", _target) or 1,
         collapse_repeats=bool(values.one("collapse-repeats", switch)),
         dry_run=bool(values.one("dry-run", switch)),
-        project=str(_optional(values, "project", PROJECT_RE, "a project id")),
+        project=values.project_if_any(),
         location=values.text("location"),
-        meta_dataset=str(values.one("meta-dataset", matching(DATASET_RE, "a dataset name"))),
+        meta_dataset=values.meta_dataset(),
         patience_s=values.one("patience", seconds) or 0.0,
         master=values.text("master"),
-        metrics=_optional(values, "metrics", METRICS_RE, "file:///… or http(s)://…"),
+        metrics=values.optional("metrics", matching(METRICS_RE, "file:///… or http(s)://…")) or "",
     )
 
 
-def _days(values: Values, today: date) -> tuple[date, date]:
-    settled = values.one("settled", _settled)
-    last = last_settled(today, settled or 0)
-    first = FIRST
-    if values.text("start"):
-        start = values.one("start", Day.parse)
-        first = start.date if start else first
-    if values.text("end"):
-        end = values.one("end", Day.parse)
-        last = min(last, end.date - timedelta(days=1)) if end else last
-    return first, last
-
-
-def _optional(values: Values, name: str, pattern: re.Pattern[str], what: str) -> str:
-    return values.one(name, matching(pattern, what)) or "" if values.text(name) else ""
+def _days(values: ArchiveValues, today: date) -> tuple[date, date]:
+    last = last_settled(today, values.one("settled", _settled) or 0)
+    start, end = values.days()
+    return start or FIRST, min(last, end - timedelta(days=1)) if end else last
 
 
 def _settled(text: str) -> int:

@@ -12,10 +12,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jostler.archive.compact_days import FIRST, LAST
-from jostler.format.names import INDEX, Day, check_archived_datatype, check_experiment
-from loader.cli.options import BUCKET_RE
-from loader.cli.values import Help, Values, choice, given_words, matching, parser_of, seconds
-from loader.errors import UsageError
+from jostler.format.names import INDEX, check_archived_datatype
+from loader.cli.archive_values import ArchiveValues
+from loader.cli.values import Command, Help, read, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +39,13 @@ HELP: Help = (
     ("patience", "SECONDS", "120", "how long a request to the bucket is tried again"),
     ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
 )  # fmt: skip
+COMMAND = Command(
+    prog="jostler-load index",
+    about="Make the text index of an archive, which jostler-query uses.",
+    epilog=EPILOG,
+    options=HELP,
+    prefix=PREFIX,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,40 +69,21 @@ def parse(argv: Sequence[str], environ: Mapping[str, str]) -> IndexOptions:
         UsageError: with every problem.
         SystemExit: after --help.
     """
-    about = "Make the text index of an archive, which jostler-query uses."
-    given, problems = given_words(parser_of(HELP, "jostler-load index", about, EPILOG), argv)
-    values = Values(given, environ, HELP, PREFIX)
-    values.problems += [*problems, *values.unknown_variables()]
-    options = _options(values)
-    if values.problems:
-        raise UsageError(values.problems)
-    return options
+    return read(ArchiveValues(COMMAND, argv, environ), _options)
 
 
-def _options(values: Values) -> IndexOptions:
-    buckets = _needed(values, "bucket", values.many("bucket", matching(BUCKET_RE, "a bucket")))
-    text = _needed(values, "text", values.many("text", _datatype))
-    api = values.one("api", choice("v1", "v2", "all"))
-    start = values.one("start", Day.parse) if values.text("start") else None
-    end = values.one("end", Day.parse) if values.text("end") else None
-    if start and end and start.date >= end.date:
-        values.problems.append(f"--start: {start.path} is not before --end {end.path}")
+def _options(values: ArchiveValues) -> IndexOptions:
+    start, end = values.days()
     return IndexOptions(
-        bucket=tuple(dict.fromkeys(url.rstrip("/") for url in buckets)),
-        text=tuple(dict.fromkeys(text)),
-        api=("v1", "v2") if api == "all" else (str(api),),
-        experiment=frozenset(values.many("experiment", check_experiment)),
-        first=start.date if start else FIRST,
-        last=(end.date if end else LAST) - timedelta(days=1),
+        bucket=values.buckets(),
+        text=values.needed("text", _datatype),
+        api=values.layouts(),
+        experiment=values.experiments(),
+        first=start or FIRST,
+        last=(end or LAST) - timedelta(days=1),
         patience_s=values.one("patience", seconds) or 0.0,
         master=values.text("master"),
     )
-
-
-def _needed(values: Values, name: str, found: tuple[str, ...]) -> tuple[str, ...]:
-    if not found and not any(problem.startswith(f"--{name}") for problem in values.problems):
-        values.problems.append(f"--{name} or {PREFIX}{name.upper()}: is needed")
-    return found
 
 
 def _datatype(text: str) -> str:

@@ -14,37 +14,29 @@ from typing import TYPE_CHECKING
 
 from jostler.archive import retention
 from jostler.format.bigquery_names import Naming
-from jostler.format.names import Day, check_archived_datatype, check_experiment
+from jostler.format.names import Day, check_archived_datatype
 from jostler.schema import Use
+from loader.cli.archive_values import METRICS_RE, ArchiveValues
 from loader.cli.values import (
+    Command,
     Help,
-    Values,
-    choice,
     count,
     duration,
     fraction,
-    given_words,
-    matching,
     one_of,
-    parser_of,
+    read,
     seconds,
     switch,
     variable_of,
 )
-from loader.errors import UsageError
 from loader.notify.receivers import Receiver, masked, receiver
 from loader.plan.window import FIRST, GIVEN, LAST, Period, Window, of_period
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Mapping, Sequence
     from datetime import date
 
 PREFIX = "JOSTLER_LOAD_"
-DATASET_RE = re.compile(r"[A-Za-z0-9_]{1,1024}", re.ASCII)
-PROJECT_RE = re.compile(r"[a-z0-9.:-]{1,100}", re.ASCII)
-BUCKET_RE = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}/?|file:///.+", re.ASCII)
-METRICS_RE = re.compile(r"file:///.+|https?://[^/?#]+(:\d+)?(/[^?#]*)?", re.ASCII)
 _STAGING_RE = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}(/.*)?|file:///.+", re.ASCII)
 
 EPILOG = f"""\
@@ -168,16 +160,13 @@ HELP: Help = (
     ("dry-run", "", "false", "print the plan and touch nothing"),
     ("verify-only", "", "false", "compare index, bundles and BigQuery; change nothing"),
 )  # fmt: skip
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the options; it takes values as text, and `parse` checks them."""
-    return parser_of(
-        HELP,
-        "jostler-load",
-        "Load bundles of measurement files into BigQuery tables, each row once.",
-        EPILOG,
-    )
+COMMAND = Command(
+    prog="jostler-load",
+    about="Load bundles of measurement files into BigQuery tables, each row once.",
+    epilog=EPILOG,
+    options=HELP,
+    prefix=PREFIX,
+)
 
 
 def parse(argv: Sequence[str], environ: Mapping[str, str], today: date) -> Options:
@@ -187,13 +176,7 @@ def parse(argv: Sequence[str], environ: Mapping[str, str], today: date) -> Optio
         UsageError: with every problem.
         SystemExit: after --help.
     """
-    given, problems = given_words(parser(), argv)
-    values = _Values(given, environ, HELP, PREFIX)
-    values.problems += [*problems, *values.unknown_variables()]
-    options = values.options(today)
-    if values.problems:
-        raise UsageError(values.problems)
-    return options
+    return read(_Values(COMMAND, argv, environ), lambda values: values.options(today))
 
 
 def variable(option: str) -> str:
@@ -201,15 +184,11 @@ def variable(option: str) -> str:
     return variable_of(PREFIX, option)
 
 
-class _Values(Values):
+class _Values(ArchiveValues):
     """The values of a load."""
 
     def options(self, today: date) -> Options:
-        project = self.one("project", matching(PROJECT_RE, "a project id"))
-        buckets = self.many("bucket", matching(BUCKET_RE, "gs://NAME or file:///DIR"))
-        if not buckets and not any(problem.startswith("--bucket") for problem in self.problems):
-            self.problems.append(f"--bucket or {variable('bucket')}: is needed")
-        buckets = tuple(dict.fromkeys(url.rstrip("/") for url in buckets))
+        project, buckets = self.project(), self.buckets()
         staging = self.text("staging")
         if staging and not _STAGING_RE.fullmatch(staging):
             self.problems.append(f"--staging: {staging!r} is neither gs://… nor file:///…")
@@ -218,24 +197,23 @@ class _Values(Values):
             shown = masked(metrics) if "@" in metrics else repr(metrics)
             self.problems.append(f"--metrics: {shown} is neither file:///… nor http(s)://…")
         self._modes()
-        api = self.one("api", choice("v1", "v2", "all"))
         return Options(
             bucket=buckets,
-            api=("v1", "v2") if api == "all" else (str(api),),
-            experiment=frozenset(self.many("experiment", check_experiment)),
+            api=self.layouts(),
+            experiment=self.experiments(),
             datatype=frozenset(self.many("datatype", check_archived_datatype)),
             window=self._window(today),
-            project=str(project),
-            view_project=self.text("view-project") or str(project),
+            project=project,
+            view_project=self.text("view-project") or project,
             location=self.text("location"),
             naming=self.one("naming", one_of(Naming)) or Naming.MLAB,
             staging=_staging(staging, buckets),
-            meta_dataset=str(self.one("meta-dataset", matching(DATASET_RE, "a dataset name"))),
+            meta_dataset=self.meta_dataset(),
             max_bad_fraction=self.one("max-bad-fraction", fraction) or 0.0,
             parallel_days=self.one("parallel-days", count(1000)) or 1,
             jobs_per_day=self.one("jobs-per-day", count(30_000)) or 1,
             give_up_after_s=self.one("give-up-after", duration) or 0.0,
-            every_s=(self.one("every", duration) or 0.0) if self.text("every") else 0.0,
+            every_s=self.optional("every", duration) or 0.0,
             share=self.one("share", fraction) or 0.0,
             patience_s=self.one("patience", seconds) or 0.0,
             native=self.one("native", one_of(Use)) or Use.AUTO,

@@ -13,27 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostler.format.bigquery_names import Naming
-from jostler.format.names import check_experiment
 from loader.cli.answers import FORMATS
-from loader.cli.options import BUCKET_RE, PROJECT_RE
-from loader.cli.values import (
-    Help,
-    Values,
-    choice,
-    count,
-    given_words,
-    matching,
-    one_of,
-    parser_of,
-    seconds,
-    switch,
-)
-from loader.errors import UsageError
+from loader.cli.archive_values import ArchiveValues
+from loader.cli.values import Command, Help, choice, count, one_of, read, seconds, switch
 from loader.query.charts import PLOT_SUFFIXES
 from loader.query.language import Language
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Mapping, Sequence
 
 PREFIX = "JOSTLER_QUERY_"
@@ -67,6 +53,14 @@ HELP: Help = (
     ("patience", "SECONDS", "30", "how long a request to bucket or BigQuery is tried again"),
     ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
 )  # fmt: skip
+COMMAND = Command(
+    prog="jostler-query",
+    about="Ask the archive, by Spark or by BigQuery.",
+    epilog=EPILOG,
+    options=HELP,
+    prefix=PREFIX,
+    operand=("QUESTION", "what to ask"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,13 +90,6 @@ class QueryOptions:
     master: str
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the options; it takes values as text, and `parse` checks them."""
-    made = parser_of(HELP, "jostler-query", "Ask the archive, by Spark or by BigQuery.", EPILOG)
-    made.add_argument("question", metavar="QUESTION", nargs="?", help="what to ask")
-    return made
-
-
 def parse(argv: Sequence[str], environ: Mapping[str, str]) -> QueryOptions:
     """Read arguments and environment.
 
@@ -110,26 +97,14 @@ def parse(argv: Sequence[str], environ: Mapping[str, str]) -> QueryOptions:
         UsageError: with every problem.
         SystemExit: after --help.
     """
-    given, problems = given_words(parser(), argv)
-    question = given.pop("question") or ""
-    values = Values(given, environ, HELP, PREFIX)
-    values.problems += [*problems, *values.unknown_variables()]
-    options = _options(values, question)
-    if values.problems:
-        raise UsageError(values.problems)
-    return options
+    return read(ArchiveValues(COMMAND, argv, environ), _options)
 
 
-def _options(values: Values, question: str) -> QueryOptions:
+def _options(values: ArchiveValues) -> QueryOptions:
+    question = values.operand("QUESTION")
     if not question.strip():
         values.problems.append("QUESTION: is needed")
-    buckets = values.many("bucket", matching(BUCKET_RE, "gs://NAME or file:///DIR"))
-    if not buckets and not any(problem.startswith("--bucket") for problem in values.problems):
-        values.problems.append(f"--bucket or {PREFIX}BUCKET: is needed")
     form = str(values.one("format", choice(*FORMATS)))
-    project = values.text("project")
-    if project:
-        values.one("project", matching(PROJECT_RE, "a project id"))
     if values.text("sql") == values.text("explain") == "true":
         values.problems.append("--sql and --explain: only one of them")
     if values.text("explain") == values.text("bigquery") == "true":
@@ -138,22 +113,22 @@ def _options(values: Values, question: str) -> QueryOptions:
         values.problems.append("--collapse-repeats and --bigquery: Spark alone leaves repeats out")
     return QueryOptions(
         question=question,
-        bucket=tuple(dict.fromkeys(url.rstrip("/") for url in buckets)),
-        experiment=frozenset(values.many("experiment", check_experiment)),
+        bucket=values.buckets(),
+        experiment=values.experiments(),
         language=values.one("language", one_of(Language)) or Language.AUTO,
         lookup=dict(values.many("lookup", _lookup)),
-        limit=(values.one("limit", count(2**62)) or 0) if values.text("limit") else 0,
-        now=values.one("now", _instant) if values.text("now") else None,
+        limit=values.optional("limit", count(2**62)) or 0,
+        now=values.optional("now", _instant),
         format=form,
-        out=Path(values.text("out")) if values.text("out") else None,
-        plot=values.one("plot", _plot) if values.text("plot") else None,
+        out=values.optional("out", Path),
+        plot=values.optional("plot", _plot),
         bars=bool(values.one("bars", switch)),
         sql=bool(values.one("sql", switch)),
         explain=bool(values.one("explain", switch)),
         strict=bool(values.one("strict", switch)),
         collapse_repeats=bool(values.one("collapse-repeats", switch)),
         bigquery=bool(values.one("bigquery", switch)),
-        project=project,
+        project=values.project_if_any(),
         location=values.text("location"),
         naming=values.one("naming", one_of(Naming)) or Naming.MLAB,
         patience_s=values.one("patience", seconds) or 0.0,

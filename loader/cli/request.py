@@ -15,10 +15,10 @@ from jostler.format.names import Day, check_archived_datatype, check_experiment
 from loader.bigquery.ledger import Ledger
 from loader.bigquery.requests import STATUS, Requests
 from loader.bigquery.warehouse import Warehouse
+from loader.cli.archive_values import ArchiveValues
 from loader.cli.console import Console
-from loader.cli.options import DATASET_RE, PREFIX, PROJECT_RE, variable
-from loader.cli.values import Help, Values, given_words, matching, parser_of, seconds
-from loader.errors import UsageError
+from loader.cli.options import PREFIX, variable
+from loader.cli.values import Command, Help, read, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,6 +42,14 @@ HELP: Help = (
     ("meta-dataset", "NAME", "jostler", "dataset of the ledger and of the requests"),
     ("patience", "SECONDS", "30", "how long a request to BigQuery is tried again"),
 )  # fmt: skip
+COMMAND = Command(
+    prog="jostler-load request",
+    about="Ask for days to be loaded anew.",
+    epilog=EPILOG,
+    options=HELP,
+    prefix=PREFIX,
+    shares_prefix=True,
+)
 
 
 def main(words: Sequence[str]) -> int:
@@ -71,24 +79,25 @@ def main(words: Sequence[str]) -> int:
     return 0
 
 
-def parse(words: Sequence[str], environ: Mapping[str, str]) -> tuple[Json, Values]:
+def parse(words: Sequence[str], environ: Mapping[str, str]) -> tuple[Json, ArchiveValues]:
     """Read arguments and environment; return the columns of the request, and the options.
 
     Raises:
         UsageError: with every problem.
         SystemExit: after --help.
     """
-    about = "Ask for days to be loaded anew."
-    given, problems = given_words(parser_of(HELP, "jostler-load request", about, EPILOG), words)
     # An experiment in the environment selects what is loaded; a request says its own.
     shared = {variable(option) for option in ("project", "location", "meta-dataset", "patience")}
-    values = Values(given, {k: v for k, v in environ.items() if k in shared}, HELP, PREFIX)
-    values.problems += problems
-    values.one("project", matching(PROJECT_RE, "a project id"))
-    values.one("meta-dataset", matching(DATASET_RE, "a dataset name"))
+    values = ArchiveValues(COMMAND, words, {k: v for k, v in environ.items() if k in shared})
+    return read(values, _request), values
+
+
+def _request(values: ArchiveValues) -> Json:
+    values.project()
+    values.meta_dataset()
     values.one("patience", seconds)
     first = values.one("first", Day.parse)
-    last = values.one("last", Day.parse) if values.text("last") else first
+    last = values.optional("last", Day.parse) if values.text("last") else first
     if first and last and last.date < first.date:
         values.problems.append(f"--last: {last.path} is before --first {first.path}")
     request: Json = {
@@ -102,6 +111,4 @@ def parse(words: Sequence[str], environ: Mapping[str, str]) -> tuple[Json, Value
         request["Datatype"] = values.one("datatype", check_archived_datatype)
     if values.text("reason"):
         request["Reason"] = values.text("reason")
-    if values.problems:
-        raise UsageError(values.problems)
-    return request, values
+    return request

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jostler.format.names import check_experiment
-from loader.cli.options import BUCKET_RE, DATASET_RE, PROJECT_RE
-from loader.cli.values import Help, Values, choice, given_words, matching, parser_of, seconds
-from loader.errors import UsageError
+from loader.cli.archive_values import BUCKET_RE, ArchiveValues
+from loader.cli.values import Command, Help, choice, matching, read, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,6 +32,15 @@ HELP: Help = (
     ("patience", "SECONDS", "30", "how long a request to bucket or BigQuery is tried again"),
     ("verbose", "", "false", "each failing day with what to do, and each request; or -v"),
     ("format", "text|json", "text", "text, or one JSON object"),
+)
+COMMAND = Command(
+    prog="jostler-load status",
+    about="Show how the loads stand: of all experiments, or of EXPERIMENT.",
+    epilog=EPILOG,
+    options=HELP,
+    prefix=PREFIX,
+    operand=("EXPERIMENT", "only this one"),
+    shares_prefix=True,
 )
 
 
@@ -62,23 +70,20 @@ def parse(argv: Sequence[str], environ: Mapping[str, str]) -> StatusOptions:
         UsageError: with every problem.
         SystemExit: after --help.
     """
-    about = "Show how the loads stand: of all experiments, or of EXPERIMENT."
-    made = parser_of(HELP, "jostler-load status", about, EPILOG)
-    made.add_argument("experiment", nargs="?", metavar="EXPERIMENT")
     words = ["--verbose" if word == "-v" else word for word in argv]
-    given, problems = given_words(made, words)
-    # Variables of other options of a load are no mistake here.
-    values = Values(given, environ, HELP, PREFIX)
-    values.problems += problems
-    experiment = given["experiment"] or ""
+    return read(ArchiveValues(COMMAND, words, environ), _options)
+
+
+def _options(values: ArchiveValues) -> StatusOptions:
+    experiment = values.operand("EXPERIMENT")
     try:
         experiment = experiment and check_experiment(experiment)
     except ValueError as exc:
         values.problems.append(f"EXPERIMENT: {exc}")
-    options = StatusOptions(
+    return StatusOptions(
         experiment=experiment,
-        project=str(values.one("project", matching(PROJECT_RE, "a project id"))),
-        meta_dataset=str(values.one("meta-dataset", matching(DATASET_RE, "a dataset name"))),
+        project=values.project(),
+        meta_dataset=values.meta_dataset(),
         location=values.text("location"),
         bucket=values.many("bucket", matching(BUCKET_RE, "gs://NAME or file:///DIR")),
         naming=str(values.one("naming", choice("mlab", "third-party"))),
@@ -86,6 +91,3 @@ def parse(argv: Sequence[str], environ: Mapping[str, str]) -> StatusOptions:
         verbose=values.text("verbose") == "true",
         as_json=values.one("format", choice("text", "json")) == "json",
     )
-    if values.problems:
-        raise UsageError(values.problems)
-    return options

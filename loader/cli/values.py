@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from loader.errors import UsageError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _Enum = TypeVar("_Enum", bound="StrEnum")
+_Values = TypeVar("_Values", bound="Values")
 Help = tuple[tuple[str, str, str, str], ...]
 """Option, metavar ("" for a switch, "*" after it for a repeatable one), default, help."""
 _UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -27,17 +29,43 @@ _DURATION_RE = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
 _SIZE_RE = re.compile(r"([0-9]{1,15})(|B|KiB|MiB|GiB)", re.ASCII)
 
 
-def parser_of(table: Help, prog: str, description: str, epilog: str) -> argparse.ArgumentParser:
-    """Return a parser of options that takes values as text."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What a command takes, and what its help says.
+
+    Attributes:
+        prog: its name, as a user types it.
+        about: what it does, in a sentence.
+        epilog: the end of its help.
+        options: its options.
+        prefix: of their environment variables.
+        operand: metavar and help of the one word that is no option; "" if there is none.
+        shares_prefix: other commands have variables of this prefix that are not among `options`.
+    """
+
+    prog: str
+    about: str
+    epilog: str
+    options: Help
+    prefix: str
+    operand: tuple[str, str] = ("", "")
+    shares_prefix: bool = False
+
+
+def parser_of(command: Command) -> argparse.ArgumentParser:
+    """Return a parser of a command that takes values as text."""
     made = argparse.ArgumentParser(
-        prog=prog,
-        description=description,
-        epilog=epilog,
+        prog=command.prog,
+        description=command.about,
+        epilog=command.epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
         exit_on_error=False,
     )
-    for name, metavar, default, text in table:
+    metavar, text = command.operand
+    if metavar:
+        made.add_argument(metavar.lower(), metavar=metavar, nargs="?", help=text)
+    for name, metavar, default, text in command.options:
         flag = f"--{name}"
         help_text = f"{text} (default {default})" if default not in {"", "false"} else text
         if not metavar:
@@ -49,22 +77,6 @@ def parser_of(table: Help, prog: str, description: str, epilog: str) -> argparse
     return made
 
 
-def given_words(
-    made: argparse.ArgumentParser, argv: Sequence[str]
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the texts of the options, and a problem for each word that is none.
-
-    Raises:
-        UsageError: an option lacks its value.
-        SystemExit: after --help.
-    """
-    try:
-        given, unknown = made.parse_known_args(list(argv))
-    except argparse.ArgumentError as exc:
-        raise UsageError([str(exc)]) from exc
-    return vars(given), [f"{word}: there is no such option" for word in unknown]
-
-
 def variable_of(prefix: str, option: str) -> str:
     """Return the name of an option's environment variable."""
     return prefix + option.upper().replace("-", "_")
@@ -74,29 +86,35 @@ class Values:
     """Converts the given texts to values, and collects a problem for each that is wrong.
 
     Args:
-        given: texts by option, with underscores.
+        command: what it takes.
+        argv: the words of the command line.
         environ: the environment.
-        table: the options.
-        prefix: of their environment variables.
+
+    Attributes:
+        problems: what was wrong so far: words and variables that are no options, wrong values.
+
+    Raises:
+        UsageError: an option lacks its value.
+        SystemExit: after --help.
     """
 
-    def __init__(
-        self, given: Mapping[str, Any], environ: Mapping[str, str], table: Help, prefix: str
-    ) -> None:
-        self.problems: list[str] = []
-        self._prefix = prefix
-        self._given = given
+    def __init__(self, command: Command, argv: Sequence[str], environ: Mapping[str, str]) -> None:
+        try:
+            given, unknown = parser_of(command).parse_known_args(list(argv))
+        except argparse.ArgumentError as exc:
+            raise UsageError([str(exc)]) from exc
+        self._given: dict[str, Any] = vars(given)
         self._environ = environ
-        self._defaults = {name: default for name, _, default, _ in table}
-
-    def unknown_variables(self) -> list[str]:
-        """Return a problem for each environment variable of the prefix that is no option."""
+        self._prefix = command.prefix
+        self._defaults = {name: default for name, _, default, _ in command.options}
         known = {variable_of(self._prefix, name) for name in self._defaults}
-        return [
-            f"{name}: there is no such option"
-            for name in sorted(self._environ)
-            if name.startswith(self._prefix) and name not in known
-        ]
+        if not command.shares_prefix:
+            unknown += [n for n in sorted(environ) if n.startswith(self._prefix) and n not in known]
+        self.problems = [f"{name}: there is no such option" for name in unknown]
+
+    def operand(self, metavar: str) -> str:
+        """Return the word that is no option; "" if it was not given."""
+        return self._given[metavar.lower()] or ""
 
     def text(self, name: str) -> str:
         """Return the text of an option; of a repeatable one, with commas."""
@@ -109,7 +127,7 @@ class Values:
         """Return the value of an option; None, and a problem, if it has none or a wrong one."""
         text = self.text(name)
         if not text:
-            self.problems.append(f"--{name} or {variable_of(self._prefix, name)}: is needed")
+            self._miss(name)
             return None
         try:
             return convert(text)
@@ -117,11 +135,20 @@ class Values:
             self.problems.append(f"--{name}: {exc}")
             return None
 
+    def optional(self, name: str, convert: Callable[[str], _T]) -> _T | None:
+        """Return the value of an option; None if it has none, or a wrong one."""
+        return self.one(name, convert) if self.text(name) else None
+
+    def needed(self, name: str, convert: Callable[[str], _T]) -> tuple[_T, ...]:
+        """Return the different values of a repeatable option that must have one."""
+        if not self._texts(name):
+            self._miss(name)
+        return tuple(dict.fromkeys(self.many(name, convert)))
+
     def many(self, name: str, convert: Callable[[str], _T]) -> tuple[_T, ...]:
         """Return the values of a repeatable option, but the wrong ones."""
-        texts = [text.strip() for text in self.text(name).split(",") if text.strip()]
         found = []
-        for text in texts:
+        for text in self._texts(name):
             try:
                 found.append(convert(text))
             except ValueError as exc:
@@ -133,6 +160,24 @@ class Values:
         given = self._given[name.replace("-", "_")]
         texts = given if isinstance(given, list) else self.text(name).splitlines()
         return tuple(text.strip() for text in texts if text.strip())
+
+    def _texts(self, name: str) -> list[str]:
+        return [text.strip() for text in self.text(name).split(",") if text.strip()]
+
+    def _miss(self, name: str) -> None:
+        self.problems.append(f"--{name} or {variable_of(self._prefix, name)}: is needed")
+
+
+def read(values: _Values, make: Callable[[_Values], _T]) -> _T:
+    """Return what a command makes of its values.
+
+    Raises:
+        UsageError: with every problem.
+    """
+    made = make(values)
+    if values.problems:
+        raise UsageError(values.problems)
+    return made
 
 
 def matching(pattern: re.Pattern[str], what: str) -> Callable[[str], str]:
