@@ -23,7 +23,8 @@ from jostler.archive.indexes import IndexReader
 from jostler.archive.listing import Folder, Wanted, folders, one
 from jostler.archive.seen import Seen
 from jostler.errors import StorageError
-from jostler.format.names import REJECTED, BundleName, is_merged_ending
+from jostler.format.names import REJECTED, BundleName
+from jostler.format.nodes import is_merged_ending
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence

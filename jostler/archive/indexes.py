@@ -21,14 +21,8 @@ from jostler.archive.cache import IndexCache, Kept
 from jostler.archive.files import Bundle, File, Origin, Tally
 from jostler.archive.listing import Folder, Wanted
 from jostler.errors import StorageError, TransientError
-from jostler.format.names import (
-    BUNDLE_SUFFIX,
-    INDEX,
-    MERGED,
-    BundleName,
-    Kind,
-    is_merged_node,
-)
+from jostler.format.names import BUNDLE_SUFFIX, INDEX, BundleName, Kind
+from jostler.format.nodes import MERGED, is_merged_node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator

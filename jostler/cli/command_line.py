@@ -17,7 +17,7 @@ from jostler.cli.flags import Parsed, host_port, parse
 from jostler.cli.options import TABLE, help_text
 from jostler.config import Config, Datatype, Mode
 from jostler.errors import ConfigError
-from jostler.format import names
+from jostler.format import names, nodes
 from jostler.format.compression import AUTO, LEVELS, Compression, CompressionChoice, Method
 
 if TYPE_CHECKING:
@@ -201,14 +201,14 @@ class _Checks:
                 self._say("mlab-node-name", "required, or -node-name for other nodes than M-Lab's")
             return ""
         if other:
-            return self._check("node-name", names.safe_node, other)
+            return self._check("node-name", nodes.safe_node, other)
         if mlab.startswith("@"):
             try:
                 mlab = read_text(mlab[1:]).strip()
             except (OSError, UnicodeDecodeError) as exc:
                 self._say("mlab-node-name", f"cannot read the node's name: {exc}")
                 return ""
-        return self._check("mlab-node-name", names.mlab_node, mlab)
+        return self._check("mlab-node-name", nodes.mlab_node, mlab)
 
     def _file_names(self, place: names.Place, node: str, datatypes: tuple[Datatype, ...]) -> None:
         """Check that journal and object names made of these fit the file name limit."""

@@ -14,6 +14,8 @@ from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from jostler.format.nodes import MERGED, is_merged_node, is_node
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -23,9 +25,6 @@ OWN_DATATYPES = (INDEX, REJECTED)
 TABLES, SCHEMAS, ASSETS, TOKENS = "tables", "schemas", "assets", "tokens"
 OWN_FOLDERS = (TABLES, SCHEMAS, ASSETS, TOKENS)
 """The folders beside those of experiments and organizations, which therefore have other names."""
-
-MERGED = "compacted"
-"""How the node part of a merged bundle's name begins; what follows is a hash of its rows."""
 
 SCHEMA_SUFFIX = ".table.json"
 ASSET_SUFFIX = ".json"
@@ -39,9 +38,6 @@ _WORD_RE = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
 _ARCHIVED_RE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*", re.ASCII)
 _EXPERIMENT_RE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*", re.ASCII)
 _ORGANIZATION_RE = re.compile(r"[a-z0-9]+", re.ASCII)
-_NODE_RE = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
-_MERGED_ENDING_RE = re.compile(rf"-{MERGED}-[0-9a-f]{{32}}-", re.ASCII)
-_MERGED_RE = re.compile(rf"(?:.+-)?{MERGED}-[0-9a-f]{{32}}", re.ASCII)
 _DATA_DIR_RE = re.compile(r"(?:[A-Za-z0-9._-]+/)*autoload/v([12])", re.ASCII)
 _DAY_RE = re.compile(r"20\d\d/\d\d/\d\d", re.ASCII)
 _FILE_RE = re.compile(r"[A-Za-z0-9:_-][A-Za-z0-9:._-]*", re.ASCII)
@@ -49,20 +45,6 @@ _FILE_RE = re.compile(r"[A-Za-z0-9:_-][A-Za-z0-9:._-]*", re.ASCII)
 _BUNDLE_RE = re.compile(
     r"(?P<data_dir>.+?/v[12])(?:/(?P<org>[a-z0-9]+))?/(?P<exp>[^/]+)/(?P<folder>[^/]+)"
     r"/(?P<day>\d{4}/\d\d/\d\d)/(?P<base>[^/]+)\.jsonl\.gz",
-    re.ASCII,
-)
-
-_HOST_V1_RE = re.compile(
-    r"(?:[a-z.-]+[.-])?(mlab[1-4]d?)[.-]([a-z]{3}[0-9tc]{2})\.measurement-lab\.org", re.ASCII
-)
-_HOST_V2_RE = re.compile(
-    r"(?:[a-z0-9-]+-)?(mlab[1-4]d?)-([a-z]{3}[0-9][0-9t])\.[a-z0-9-]+"
-    r"\.measurement-lab\.org(?:-[a-z0-9]+)?",
-    re.ASCII,
-)
-_HOST_V3_RE = re.compile(
-    r"(?:[A-Za-z0-9]+-)?([A-Za-z]{3}[0-9]{1,10})-([0-9A-Za-z]{8})\.[A-Za-z0-9-]+\.[A-Za-z0-9-]+"
-    r"\.measurement-lab\.org",
     re.ASCII,
 )
 
@@ -203,49 +185,6 @@ def parse_timestamp(text: str) -> datetime:
     if not _TIMESTAMP_RE.fullmatch(text):
         raise ValueError(f"{text!r} is not a timestamp yyyymmddThhmmss.ffffffZ")
     return datetime.strptime(text, _TIMESTAMP).replace(tzinfo=UTC)
-
-
-def mlab_node(host: str) -> str:
-    """Shorten an M-Lab host name of any of its three generations to `<machine>-<site>`.
-
-    Examples: `mlab1.lga01.measurement-lab.org`, `ndt-mlab1-lga01.mlab-oti.measurement-lab.org`,
-    `ndt-lga3356-c0a80001.rnp.autojoin.measurement-lab.org`, and the literal `third-party`.
-    Source: the M-Lab host naming rules as github.com/m-lab/go/host implements them.
-
-    Raises:
-        ValueError: `host` has none of these forms.
-    """
-    if host == "third-party":
-        return host
-    if found := _HOST_V3_RE.fullmatch(host):
-        return f"{found[2]}-{found[1]}"
-    if found := _HOST_V2_RE.fullmatch(host) or _HOST_V1_RE.fullmatch(host):
-        return f"{found[1]}-{found[2]}"
-    raise ValueError(f"{host!r} is not an M-Lab host name")
-
-
-def safe_node(name: str) -> str:
-    """Make any node name usable in object names: characters outside `[A-Za-z0-9._-]` become `-`.
-
-    Raises:
-        ValueError: only dashes and dots would be left, or it is the name of a merged bundle.
-    """
-    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name.strip()).strip(".-")
-    if not safe:
-        raise ValueError(f"{name!r} has no character that can stand in an object name")
-    if is_merged_node(safe):
-        raise ValueError(f"{name!r} stands for bundles that compaction has merged")
-    return safe
-
-
-def is_merged_node(node: str) -> bool:
-    """Return whether the node part of a bundle's name is that of a merged bundle."""
-    return _MERGED_RE.fullmatch(node) is not None
-
-
-def is_merged_ending(ending: str) -> bool:
-    """Return whether a part of a bundle's name, from the datatype on, is a merged bundle's."""
-    return _MERGED_ENDING_RE.search(ending) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -418,7 +357,7 @@ class BundleName:
             node=node,
             kind=kind,
         )
-        if str(parsed) != name or not _NODE_RE.fullmatch(node):
+        if str(parsed) != name or not is_node(node):
             raise ValueError(f"{name!r} is not the name of a bundle")
         return parsed
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from jostler.format.names import INDEX, Day, is_merged_node
+from jostler.format.names import INDEX, Day
+from jostler.format.nodes import is_merged_node
 from loader.plan.discover import bundles
 from loader.plan.due import Refusal, Status, gone_objects, loss_message
 from loader.plan.window import Window

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from isal import isal_zlib
 
 from jostler.archive import index_rows
-from jostler.format.names import BundleName, is_merged_node
+from jostler.format.names import BundleName
+from jostler.format.nodes import is_merged_node
 from loader.bucket import open_bucket
 from loader.errors import MissingError
 from loader.query.text.filters import unpack

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from jostler.format.names import INDEX, is_merged_node
+from jostler.format.names import INDEX
+from jostler.format.nodes import is_merged_node
 from loader.query.batch import Batch, columns_of
 from loader.query.columns import arrow_type
 from loader.query.fetching import KEPT_BYTES, Fetched, fetch, instant

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import msgspec
 from xxhash import xxh3_64_digest, xxh3_64_intdigest
 
-from jostler.format.names import is_merged_node
+from jostler.format.nodes import is_merged_node
 from jostler.format.row import content_hash
 from loader.bucket import open_bucket
 from loader.errors import BucketError

@@ -29,8 +29,9 @@ from jostler.archive.verify import verify
 from jostler.cli import cat
 from jostler.errors import TransientError
 from jostler.format.blocks import HEADER
-from jostler.format.names import BundleName, Day, Kind, Place, safe_node
+from jostler.format.names import BundleName, Day, Kind, Place
 from jostler.format.node_table import MOST_BYTES, Run, header, runs_of
+from jostler.format.nodes import safe_node
 from jostler.storage import open_storage
 from jostler.why.asked import parse
 from jostler.why.finding import State

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostler.format import names
+from jostler.format import nodes as node_names
 from jostler.format.names import BundleName, Day, Kind, Place
 
 words = st.from_regex(r"[A-Za-z0-9_]{1,12}", fullmatch=True)
@@ -122,7 +123,7 @@ def test_names_are_those_of_the_written_format() -> None:
 )
 def test_an_mlab_host_name_is_shortened_to_machine_and_site(host: str, node: str) -> None:
     """Each of the three generations, with service, suffix or neither."""
-    assert names.mlab_node(host) == node
+    assert node_names.mlab_node(host) == node
 
 
 @pytest.mark.parametrize(
@@ -132,17 +133,17 @@ def test_an_mlab_host_name_is_shortened_to_machine_and_site(host: str, node: str
 def test_other_host_names_are_refused(host: str) -> None:
     """A name of no generation is a clear error."""
     with pytest.raises(ValueError, match="not an M-Lab host name"):
-        names.mlab_node(host)
+        node_names.mlab_node(host)
 
 
 @given(st.text())
 def test_any_node_name_can_be_made_safe_or_is_refused(text: str) -> None:
     """What comes out can stand in an object name and stays as it is when done again."""
     try:
-        safe = names.safe_node(text)
+        safe = node_names.safe_node(text)
     except ValueError:
         return
-    assert names.safe_node(safe) == safe
+    assert node_names.safe_node(safe) == safe
     assert not set(safe) - set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 
 
