@@ -13,9 +13,13 @@ from jostler.bundle.bundle import index_object
 from jostler.format.compression import FAST
 from jostler.format.names import BundleName, Day, Kind, Place
 from jostler.format.row import Archiver
+from jostler.schema import fields_from_api, table_schema, to_json
+from jostler.storage import upload_id
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from jostler.storage.directory import DirectoryStorage
 
 BUNDLE_BYTES = 20 * 1024 * 1024
 PLACE = Place(data_dir="autoload/v1", organization="", experiment="exp")
@@ -29,6 +33,7 @@ FLAT = [
         *((f"Note{n}", "STRING") for n in range(6)),
     )
 ]
+TABLE = to_json(table_schema(fields_from_api(FLAT)))
 
 
 def flat() -> list[bytes]:
@@ -69,6 +74,36 @@ def archive(root: Path, made: list[bytes], size: int) -> tuple[list[int], int]:
         total += sealed.row_bytes
         counts.append(opened.files)
     return counts, total
+
+
+def put_schema(bucket: DirectoryStorage) -> None:
+    """Store the table schema of the flat documents, in both its places."""
+    bucket.put_new(PLACE.table_schema("foo1"), TABLE, {})
+    bucket.put_new(PLACE.kept_schema("foo1", upload_id(TABLE)), TABLE, {})
+
+
+def put_files(bucket: DirectoryStorage, number: int, day: date, files: int) -> None:
+    """Store a small bundle and its index, with the metadata that the agent gives them.
+
+    Args:
+        bucket: where to.
+        number: of the bundle in the bucket; each has its own, and files of its own.
+        day: of the files.
+        files: how many it has.
+    """
+    made = header(bucket.url, number, day)
+    opened = OpenBundle(made, 0.0)
+    for n in range(files):
+        document = json.dumps({"UUID": f"u{number}-{n}", "Count1": n}).encode()
+        path = f"foo1/{Day(day).path}/m{number}-{n}.json"
+        state = FileState(number * files + n, len(document), 1, 1)
+        entry = Entry(path, state, 10**15, content_hash(document))
+        opened.add(entry, opened.row(entry.filename, document))
+    sealed = opened.seal()
+    metadata = {"rows": str(files), "schema": upload_id(TABLE)}
+    bucket.put_new(str(made.name), sealed.data, metadata)
+    metadata = {"rows": str(files), "data-upload-id": sealed.attempt.upload_id}
+    bucket.put_new(str(made.index_name), index_object(made, sealed.attempt), metadata)
 
 
 def header(bucket: str, bundle: int, day: date = DAY) -> Header:

@@ -11,7 +11,7 @@ Each archive lies in a directory, and is loaded into the embedded BigQuery, by a
   bad rows    one day with rows of 60 KB that are all bad, loaded with --max-bad-fraction 1 and,
               refused, without; and a good day beside it
 
-Memory is resident memory, looked at each 0.2 s: the driver, Spark's JVM, and all Python workers
+Memory is resident memory, looked at each 0.1 s: the driver, Spark's JVM, and all Python workers
 together with the largest of them.  0 leaves an archive out.
 """
 
@@ -19,20 +19,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
-import subprocess
-import sys
 import tempfile
-import threading
-import time
 import urllib.request
-from collections import defaultdict
-from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
 
 from bench.server import bigquery
+from bench.watched import watched_load
 from jostler.format.blocks import BlockWriter
 from jostler.format.compression import Compression, Method
 from jostler.format.names import Day
@@ -42,7 +36,6 @@ from jostler.schema import fields_from_api, table_schema, to_json
 FIRST = date(2015, 1, 1)
 SCHEMA = [{"name": "UUID", "type": "STRING"}, {"name": "Count", "type": "INTEGER"}]
 DATATYPES = ("foo1", "foo2", "foo3", "foo4")
-TICK_S = 0.2
 SLOW_S = 3.0
 BUNDLE_BYTES = 20 * 1024 * 1024
 BAD_ROW_BYTES = 60_000
@@ -82,88 +75,11 @@ class Archive:
             self.put(day, [b'{"UUID":"u","Count":1}'] * 3, DATATYPES[number % len(DATATYPES)])
 
 
-@dataclass(frozen=True)
-class Process:
-    """A process as the kernel shows it."""
-
-    pid: int
-    name: str
-    rss_bytes: int
-    cpu_s: float
-
-
-def descendants(pid: int) -> list[Process]:
-    """Return a process and all that come of it, as far as they have not ended."""
-    children: dict[int, list[int]] = defaultdict(list)
-    found: dict[int, Process] = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            stat = entry.read_text()
-        except OSError:  # it has ended
-            continue
-        name, rest = stat[stat.index("(") + 1 : stat.rindex(")")], stat.rpartition(")")[2]
-        parts = rest.split()
-        number = int(entry.parent.name)
-        children[int(parts[1])].append(number)
-        cpu_s = (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
-        found[number] = Process(number, name, int(parts[21]) * os.sysconf("SC_PAGE_SIZE"), cpu_s)
-    below = [pid]
-    for child in below:
-        below += children[child]
-    return [found[child] for child in below if child in found]
-
-
-@dataclass
-class Memory:
-    """The most that was seen, in bytes."""
-
-    driver: int = 0
-    jvm: int = 0
-    workers: int = 0
-    worker: int = 0
-    stop: threading.Event = field(default_factory=threading.Event)
-
-    def watch(self, pid: int) -> None:
-        """Look at a process and all that come of it, until `stop`."""
-        while not self.stop.wait(TICK_S):
-            found = descendants(pid)
-            self.driver = max([self.driver, *(one.rss_bytes for one in found if one.pid == pid)])
-            found = [one for one in found if one.pid != pid]
-            self.jvm = max(self.jvm, sum(one.rss_bytes for one in found if one.name == "java"))
-            workers = [one.rss_bytes for one in found if one.name.startswith("python")]
-            self.workers = max(self.workers, sum(workers))
-            self.worker = max([self.worker, *workers])
-
-    def __str__(self) -> str:
-        shown = [
-            f"{size / 1e6:,.0f}" for size in (self.driver, self.jvm, self.workers, self.worker)
-        ]
-        return f"MB: driver {shown[0]}, JVM {shown[1]}, workers {shown[2]} (largest {shown[3]})"
-
-
 def load(what: str, url: str, archive: Archive, *more: str, status: int = 0) -> float:
     """Load an archive; say how long it took, how much memory, and how it ended; return seconds."""
-    began = time.perf_counter()
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "loader", "--bucket", archive.url, "--project", "bench"),
-            *("--period", "everything", *more),
-        ],
-        env={**os.environ, "BIGQUERY_EMULATOR_HOST": url},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    memory = Memory()
-    watcher = threading.Thread(target=memory.watch, args=[process.pid])
-    watcher.start()
-    out, err = process.communicate()
-    memory.stop.set()
-    watcher.join()
-    spent_s = time.perf_counter() - began
-    assert process.returncode == status, out[-3000:] + err[-3000:]
-    print(f"{what}: {spent_s:.1f} s; {memory}; {out.splitlines()[-1]}", flush=True)
-    return spent_s
+    done = watched_load(archive.url, url, *more, status=status)
+    print(f"{what}: {done.wall_s:.1f} s; {done.memory}; {done.last_line}", flush=True)
+    return done.wall_s
 
 
 def slow_jobs(home: Path, count: int) -> None:

@@ -23,7 +23,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import zlib
 from collections import defaultdict
@@ -35,7 +34,7 @@ from bench.bundles import DAY, PLACE, header
 from bench.files import NO_UUID, SCHEMA, documents
 from bench.files import Kind as Files
 from bench.loader import _ddl, _struct
-from bench.loads import Memory
+from bench.watched import watched
 from jostler.bundle import Entry, FileState, OpenBundle, content_hash
 from jostler.bundle.bundle import index_object
 from jostler.schema import INDEX1_FIELDS, fields_from_api, table_schema, to_json
@@ -198,26 +197,14 @@ def many_bundles(home: Path, count: int) -> None:
     made = documents(Files("1 KiB", 1024, 0))
     for nth in range(count):
         bucket.put(made, 3000, nth % 20)
-    began = time.perf_counter()
-    process = subprocess.Popen(
+    done = watched(
         [
             *(sys.executable, "-m", "loader.cli.query", "--bucket", bucket.root.as_uri()),
             *("--master", f"local[{CORES}]", "--format", "csv", "SELECT COUNT(*) FROM foo1"),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        ]
     )
-    memory = Memory()
-    watcher = threading.Thread(target=memory.watch, args=[process.pid])
-    watcher.start()
-    out, err = process.communicate()
-    memory.stop.set()
-    watcher.join()
-    assert process.returncode == 0, err[-3000:]
-    assert int(out.split()[-1]) == bucket.rows, out
-    spent_s = time.perf_counter() - began
-    print(f"{count:,} bundles: {spent_s:.1f} s with Spark's start; {memory}", flush=True)
+    assert int(done.output.split()[-1]) == bucket.rows, done.output
+    print(f"{count:,} bundles: {done.wall_s:.1f} s with Spark's start; {done.memory}", flush=True)
 
 
 def main() -> None:

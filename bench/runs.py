@@ -14,29 +14,18 @@ its start to its end, and CPU seconds those of it and all that it started.  Ways
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
-from bench.bundles import DAY, FLAT, PLACE, header
-from bench.loads import descendants
+from bench.bundles import DAY, put_files, put_schema
 from bench.server import bigquery
-from jostler.bundle import Entry, FileState, OpenBundle, content_hash
-from jostler.bundle.bundle import index_object
-from jostler.format.names import Day
-from jostler.schema import fields_from_api, table_schema, to_json
-from jostler.storage import upload_id
+from bench.watched import watched_load
 from jostler.storage.directory import DirectoryStorage
 
-TABLE = to_json(table_schema(fields_from_api(FLAT)))
 WAYS = (
     ("index", ()),
     ("index, with Spark", ("--engine", "spark")),
@@ -53,49 +42,12 @@ class Archive:
     bundles: int = 0
 
     def __post_init__(self) -> None:
-        self.bucket.put_new(PLACE.table_schema("foo1"), TABLE, {})
-        self.bucket.put_new(PLACE.kept_schema("foo1", upload_id(TABLE)), TABLE, {})
+        put_schema(self.bucket)
 
     def put(self, day: date) -> None:
         """Store a bundle and its index, with the metadata that the agent gives them."""
-        number, self.bundles = self.bundles, self.bundles + 1
-        made = header(self.bucket.url, number, day)
-        opened = OpenBundle(made, 0.0)
-        for n in range(number * 10, number * 10 + 10):
-            document = json.dumps({"UUID": f"u{n}", "Count1": n}).encode()
-            path = f"foo1/{Day(day).path}/m{n}.json"
-            entry = Entry(path, FileState(n, len(document), 1, 1), 10**15, content_hash(document))
-            opened.add(entry, opened.row(entry.filename, document))
-        sealed = opened.seal()
-        metadata = {"rows": "10", "schema": upload_id(TABLE)}
-        self.bucket.put_new(str(made.name), sealed.data, metadata)
-        metadata = {"rows": "10", "data-upload-id": sealed.attempt.upload_id}
-        self.bucket.put_new(str(made.index_name), index_object(made, sealed.attempt), metadata)
-
-
-def load(bucket: str, url: str, *more: str) -> tuple[float, float, str]:
-    """Run the loader; return its seconds, its CPU seconds and the last line of what it says."""
-    began = time.perf_counter()
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "loader", "--bucket", bucket, "--project", "bench"),
-            *("--period", "everything", *more),
-        ],
-        env={**os.environ, "BIGQUERY_EMULATOR_HOST": url},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    cpu_s: dict[int, float] = {}
-    while process.poll() is None:
-        cpu_s |= {one.pid: one.cpu_s for one in descendants(process.pid)}
-        time.sleep(0.05)
-    spent_s = time.perf_counter() - began
-    assert process.stdout
-    output = process.stdout.read()
-    process.stdout.close()
-    assert process.returncode == 0, output
-    return spent_s, sum(cpu_s.values()), output.splitlines()[-1]
+        put_files(self.bucket, self.bundles, day, 10)
+        self.bundles += 1
 
 
 def unchanged(root: Path, bundles: int, rounds: int) -> None:
@@ -109,11 +61,9 @@ def unchanged(root: Path, bundles: int, rounds: int) -> None:
             if run and not run % 2:
                 what = "one more"
                 archive.put(DAY)
-            spent_s, cpu_s, summary = load(archive.bucket.url, url)
-            print(
-                f"{bundles:,} bundles, {what}: {spent_s:.1f} s, CPU {cpu_s:.1f} s; {summary}",
-                flush=True,
-            )
+            done = watched_load(archive.bucket.url, url)
+            spent = f"{done.wall_s:.1f} s, CPU {done.cpu_s:.1f} s"
+            print(f"{bundles:,} bundles, {what}: {spent}; {done.last_line}", flush=True)
 
 
 def hourly(root: Path, rounds: int) -> None:
@@ -123,14 +73,15 @@ def hourly(root: Path, rounds: int) -> None:
         archive.put(DAY + timedelta(days=n % 10))
     seconds: dict[str, list[tuple[float, float]]] = defaultdict(list)
     with bigquery(root / "hourly-bq") as url:
-        load(archive.bucket.url, url)
+        watched_load(archive.bucket.url, url)
         for _ in range(rounds):
             for way, more in WAYS:
                 for day in range(10):
                     archive.put(DAY + timedelta(days=day))
-                spent_s, cpu_s, summary = load(archive.bucket.url, url, *more)
-                assert summary.startswith("20 success"), summary  # and ten days of index1
-                seconds[way].append((spent_s, cpu_s))
+                done = watched_load(archive.bucket.url, url, *more)
+                # Ten days, and ten of index1.
+                assert done.last_line.startswith("20 success"), done.last_line
+                seconds[way].append((done.wall_s, done.cpu_s))
     for way, found in seconds.items():
         spent_s, cpu_s = (statistics.median(column) for column in zip(*found, strict=True))
         print(f"10 days of 20 bundles, one more each, {way}: {spent_s:.1f} s, CPU {cpu_s:.1f} s")

@@ -16,33 +16,22 @@ loader's own, without BigQuery's; 10,000 nodes of one bundle are 10000x10.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.bundles import DAY, FLAT, PLACE, header
+from bench.bundles import DAY, PLACE, put_files, put_schema
 from bench.fleet import Fleet, Forecast, forecast
-from bench.loads import descendants
 from bench.server import bigquery
-from jostler.bundle import Entry, FileState, OpenBundle, content_hash
-from jostler.bundle.bundle import index_object
-from jostler.format.names import Day
-from jostler.schema import fields_from_api, table_schema, to_json
-from jostler.storage import upload_id
+from bench.watched import watched_load
 from jostler.storage.directory import DirectoryStorage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-TABLE = to_json(table_schema(fields_from_api(FLAT)))
 NODES = (100, 1_000, 10_000, 100_000)
-LOOK_S = 0.05
 NEAR = 0.5
 """A limit is named when so much of it is used."""
 
@@ -170,72 +159,27 @@ def measured(home: Path, bundles: int, files: int) -> Measured:
     """Make an archive of one day, list it and load it."""
     root = home / f"{bundles}x{files}"
     bucket = DirectoryStorage(root)
-    bucket.put_new(PLACE.table_schema("foo1"), TABLE, {})
-    bucket.put_new(PLACE.kept_schema("foo1", upload_id(TABLE)), TABLE, {})
+    put_schema(bucket)
     began_s = time.process_time()
     for number in range(bundles):
-        _put(bucket, number, files)
+        put_files(bucket, number, DAY, files)
     make_cpu_s = time.process_time() - began_s
     began_s = time.perf_counter()
     listed = sum(1 for _ in bucket.list(f"{PLACE.root}/"))
     list_s = time.perf_counter() - began_s
     assert listed >= 2 * bundles
     with bigquery(home / f"{bundles}x{files}-bq") as url:
-        wall_s, cpu_s, rss_bytes = _load(bucket.url, url, bundles * files)
+        done = watched_load(bucket.url, url, "--datatype", "foo1")
+    assert f" {bundles * files} " in done.output, done.output
     return Measured(
         bundles=bundles,
         files=files,
         make_cpu_s=make_cpu_s,
         list_s=list_s,
-        wall_s=wall_s,
-        cpu_s=cpu_s,
-        rss_bytes=rss_bytes,
+        wall_s=done.wall_s,
+        cpu_s=done.cpu_s,
+        rss_bytes=done.memory.driver,
     )
-
-
-def _put(bucket: DirectoryStorage, number: int, files: int) -> None:
-    """Store a bundle and its index as an agent does."""
-    made = header(bucket.url, number, DAY)
-    opened = OpenBundle(made, 0.0)
-    for n in range(files):
-        document = json.dumps({"UUID": f"u{number}-{n}", "Count1": n}).encode()
-        path = f"foo1/{Day(DAY).path}/m{number}-{n}.json"
-        state = FileState(number * files + n, len(document), 1, 1)
-        entry = Entry(path, state, 10**15, content_hash(document))
-        opened.add(entry, opened.row(entry.filename, document))
-    sealed = opened.seal()
-    metadata = {"rows": str(files), "schema": upload_id(TABLE)}
-    bucket.put_new(str(made.name), sealed.data, metadata)
-    metadata = {"rows": str(files), "data-upload-id": sealed.attempt.upload_id}
-    bucket.put_new(str(made.index_name), index_object(made, sealed.attempt), metadata)
-
-
-def _load(bucket: str, url: str, rows: int) -> tuple[float, float, int]:
-    """Run the loader; return its seconds, CPU seconds and highest resident memory in bytes."""
-    began_s = time.perf_counter()
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "loader", "--bucket", bucket, "--project", "bench"),
-            *("--period", "everything", "--datatype", "foo1"),
-        ],
-        env={**os.environ, "BIGQUERY_EMULATOR_HOST": url},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    cpu_s: dict[int, float] = {}
-    rss_bytes = 0
-    while process.poll() is None:
-        found = descendants(process.pid)
-        cpu_s |= {one.pid: one.cpu_s for one in found}
-        rss_bytes = max([rss_bytes, *(one.rss_bytes for one in found if one.pid == process.pid)])
-        time.sleep(LOOK_S)
-    assert process.stdout
-    output = process.stdout.read()
-    process.stdout.close()
-    assert process.returncode == 0, output
-    assert f" {rows} " in output, output
-    return time.perf_counter() - began_s, sum(cpu_s.values()), rss_bytes
 
 
 def fitted(found: Sequence[Measured]) -> tuple[float, float, float]:
