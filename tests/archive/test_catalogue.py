@@ -302,6 +302,7 @@ def test_an_empty_archive_has_no_files(opened: Callable[[], Catalogue]) -> None:
     assert latest(catalogue, Query(first_day=DAY, last_day=DAY), at(1)) == []
 
 
+@pytest.mark.long
 def test_pages_have_every_file_once(archive: MadeArchive, opened: Callable[[], Catalogue]) -> None:
     """Whatever the number: a page ends where the next one begins, within a bundle or not."""
     for step, counts in ((0, (1, 99, 1)), (1, (100,)), (2, (9_797,))):

@@ -146,6 +146,7 @@ def test_random_kills_under_load_lose_nothing(tmp_path: Path) -> None:
     assert_all_archived(spool, bucket)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_random_kills_against_a_real_gcs_server_lose_nothing(
     tmp_path: Path, gcs: GcsServer, monkeypatch: pytest.MonkeyPatch

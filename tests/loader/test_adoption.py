@@ -58,6 +58,7 @@ def test_a_table_that_lost_rows_is_loaded_anew(loaded: World, how: str) -> None:
     assert loaded.rows() == names(1, 2, 3)
 
 
+@pytest.mark.long
 def test_force_makes_a_new_job_although_an_interrupted_run_left_one(world: World) -> None:
     """Rows are there and the ledger knows nothing; forced means loaded by this run."""
     interrupt(world)

@@ -56,6 +56,7 @@ def by_spark(world: World, *more: str) -> tuple[int, list[dict[str, Any]]]:
     return ran(jostler_load, *where, "--settled", "0.001", *more)
 
 
+@pytest.mark.long
 def test_a_day_whose_partition_is_another_is_told_marked_and_loaded_again(
     world: World, kept: KeptArchive
 ) -> None:

@@ -161,6 +161,7 @@ def test_bigquery_that_cannot_be_asked_ends_the_run(loaded: World) -> None:
     assert loaded.reads() == []
 
 
+@pytest.mark.long
 @in_process
 def test_a_ledger_that_cannot_be_written_leaves_the_day_to_the_next_run(loaded: World) -> None:
     """Rows are there, the ledger knows nothing: the next run finds the job and tells of it."""

@@ -50,6 +50,7 @@ def test_many_days_are_told_in_few_jobs(world: World) -> None:
     assert len(jobs(world, "reject_rows")) < count / 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("table", ["loads", "reject_rows"])
 def test_what_a_run_could_not_tell_is_told_by_the_next_and_once(world: World, table: str) -> None:
     """Rows are loaded, the table takes no jobs: the days have failed, and the next run tells."""

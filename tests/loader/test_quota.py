@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.loader.plain import load
 from tests.loader.test_load import FOO, names
 from tests.loader.world import row
@@ -25,6 +27,7 @@ def loaded(world: World) -> list[date]:
     return sorted(told["date"] for told in world.ledger() if told["Status"] == "success")
 
 
+@pytest.mark.long
 def test_a_first_load_beyond_the_quota_is_cut_and_goes_on_the_next_day(world: World) -> None:
     """The days of the period come first, then the oldest."""
     today = datetime.now(UTC).date()

@@ -192,6 +192,7 @@ def test_what_bigquery_refuses_is_verified_in_full_and_loaded_again(
     assert len(world.rows()) == 2
 
 
+@pytest.mark.long
 def test_a_load_that_writes_another_number_of_rows_is_verified_in_full(
     world: World, spark: object
 ) -> None:

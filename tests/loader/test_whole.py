@@ -51,6 +51,7 @@ def bundle_of(world: World, folder: str) -> str:
     return name
 
 
+@pytest.mark.long
 @in_process
 def test_index_bundles_and_rows_agree_after_a_load(archived: World) -> None:
     ledger = archived.ledger()
@@ -98,6 +99,7 @@ def test_what_differs_is_named_and_the_exit_status_says_so(
     assert told in ran.out
 
 
+@pytest.mark.long
 @in_process
 def test_rows_that_differ_by_value_are_named(world: World) -> None:
     """Of a day with bad, repeated and Go rows: one altered, one deleted, one doubled, one made."""

@@ -6,6 +6,8 @@ import os
 from datetime import date
 from typing import TYPE_CHECKING
 
+import pytest
+
 from jostler.archive.audit.audit import audit
 from jostler.archive.audit.days import Limits, Schemas
 from jostler.archive.audit.problem import Kind
@@ -18,12 +20,12 @@ from tests.support.kept import PLACE, KeptArchive, contents, index_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
     from pyspark.sql import SparkSession
 
 LIMITS = Limits(small_bytes=10**6, many=4, today=date(2026, 1, 9))
 
 
+@pytest.mark.long
 def test_spark_and_threads_tell_the_same(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

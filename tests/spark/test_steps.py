@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -79,6 +80,7 @@ def test_bundles_are_summed_up_and_their_unwanted_lines_are_named(spark: SparkSe
     assert collected(wanted, "bundle", "bad", "repeated") == [(1, [], [2]), (3, None, None)]
 
 
+@pytest.mark.long
 @settings(
     max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,7 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
+@cache
 def calls() -> list[ast.Call]:
     """Return every call in the agent's code."""
     trees = [ast.parse(path.read_text()) for path in (ROOT / "jostler").rglob("*.py")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -45,20 +46,33 @@ class _AtRunTime(ast.NodeTransformer):
         return None if checked else node
 
 
+@dataclass(frozen=True)
+class Imports:
+    """For each room the rooms that it imports, each with a place where it does."""
+
+    all: dict[str, dict[str, str]]
+    at_run_time: dict[str, dict[str, str]]
+
+
 @cache  # not at the top of the module: each worker of a run imports it, and one runs its tests
-def imports(*, types: bool) -> dict[str, dict[str, str]]:
-    """Return for each room the rooms that it imports, each with a place where it does."""
-    found: dict[str, dict[str, str]] = {name: {} for name in ROOMS}
+def imports() -> Imports:
+    """Read all modules of the project."""
+    found = Imports({name: {} for name in ROOMS}, {name: {} for name in ROOMS})
     for top in ("jostler", "loader", "embedded"):
         for path in (ROOT / top).rglob("*.py"):
             module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-            tree: ast.AST = ast.parse(path.read_text())
-            tree = tree if types else _AtRunTime().visit(tree)
-            for node in ast.walk(tree):
-                for other in {room(name) for name in names(node)} - {"", room(module)}:
-                    where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
-                    found[room(module)].setdefault(other, where)
+            tree = ast.parse(path.read_text())
+            collect(tree, path, found.all[room(module)], room(module))
+            run = _AtRunTime().visit(tree)
+            collect(run, path, found.at_run_time[room(module)], room(module))
     return found
+
+
+def collect(tree: ast.AST, path: Path, found: dict[str, str], own: str) -> None:
+    """Add the rooms that a module imports, but its own."""
+    for node in ast.walk(tree):
+        for other in {room(name) for name in names(node)} - {"", own}:
+            found.setdefault(other, f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}")
 
 
 def wrong(rooms: tuple[str, ...], forbidden: tuple[str, ...]) -> list[str]:
@@ -67,7 +81,7 @@ def wrong(rooms: tuple[str, ...], forbidden: tuple[str, ...]) -> list[str]:
         f"{where}: {name} imports {other}"
         for name in ROOMS
         if name.startswith(rooms)
-        for other, where in imports(types=True)[name].items()
+        for other, where in imports().all[name].items()
         if other.startswith(forbidden)
     ]
 
@@ -99,7 +113,7 @@ def test_imports_go_down_only(rooms: tuple[str, ...], forbidden: tuple[str, ...]
 def test_the_loaders_rooms_do_not_import_its_command_line() -> None:
     """Where values and reports have their types is all that they know of it."""
     rooms = ("loader.notify", "loader.plan", "loader.spark", "loader.bigquery")
-    assert [name for name in rooms if "loader.cli" in imports(types=False)[name]] == []
+    assert [name for name in rooms if "loader.cli" in imports().at_run_time[name]] == []
 
 
 @pytest.mark.parametrize(
@@ -107,7 +121,7 @@ def test_the_loaders_rooms_do_not_import_its_command_line() -> None:
 )
 def test_no_two_rooms_import_each_other(package: str, types: bool) -> None:
     """Directly or around a corner; what lies beside the rooms is not looked at."""
-    found = imports(types=types)
+    found = imports().all if types else imports().at_run_time
     rooms = {name: set(found[name]) for name in ROOMS if name.startswith(package)}
     while leaves := {name for name in rooms if not rooms[name] & rooms.keys()}:
         for name in leaves:
