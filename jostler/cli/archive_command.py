@@ -25,13 +25,14 @@ from jostler.archive.repeats import without_repeats
 from jostler.cli.archive_flags import COMMON, WHERE, Kind
 from jostler.cli.config_file import parse_with_file
 from jostler.cli.flags import usage
+from jostler.cli.messages import DONE, FAILED, MISUSED, say, say_error
 from jostler.cli.places import places
 from jostler.cli.progress import Progress
 from jostler.errors import JostlerError
 from jostler.format.bigquery_names import Naming
 from jostler.format.names import BundleName
 from jostler.storage import open_storage
-from jostler.words import counted, shown
+from jostler.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from jostler.format.names import Place
     from jostler.storage import Storage
 
-DONE, FAILED, MISUSED = 0, 1, 2
 PATIENCE_S = 30.0
 PROBLEMS_SHOWN = 5
 
@@ -83,7 +83,7 @@ class Command:
         except ValueError as exc:
             return self._misused([str(exc)])
         except JostlerError as exc:
-            say(self.name, f"{exc}" + (f" ({exc.hint})" if exc.hint else ""))
+            say_error(self.name, exc)
             return FAILED
         except KeyboardInterrupt:
             # Whoever started this program shall see that Ctrl-C ended it; requests that are on
@@ -273,9 +273,3 @@ class Archive:
             return Path(base) / "jostler"
         home = os.environ.get("HOME", "")
         return Path(home) / ".cache/jostler" if home else None
-
-
-def say(command: str, text: str) -> None:
-    """Write lines to standard error, safe on a terminal."""
-    for line in text.splitlines():
-        sys.stderr.write(f"jostler {command}: {shown(line)}\n")

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from jostler.agent import asset_sync
 from jostler.agent.asset_sync import Stored
 from jostler.archive.assets import FoundAssets, read_assets
-from jostler.cli.archive_command import DONE, FAILED, Archive, Command
+from jostler.cli.archive_command import Archive, Command
 from jostler.cli.archive_flags import WHERE
 from jostler.cli.flags import Flag, boolean
 from jostler.cli.keeping import bucket_of
+from jostler.cli.messages import DONE, FAILED
 from jostler.errors import SchemaError
 from jostler.format.names import INDEX, Place
 from jostler.schema import Asset, Assets

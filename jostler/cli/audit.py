@@ -16,9 +16,10 @@ from jostler.archive.audit.mend import Mender
 from jostler.archive.audit.printer import Printer
 from jostler.archive.audit.remake import fields_of
 from jostler.archive.audit.scope import Scope
-from jostler.cli.archive_command import DONE, FAILED, Archive, Command
+from jostler.cli.archive_command import Archive, Command
 from jostler.cli.keeping import bucket_of, kept_places, staging_of, tables_of
 from jostler.cli.keeping_flags import AUDIT, PLACES, PROJECT, Fix, Report
+from jostler.cli.messages import DONE, FAILED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

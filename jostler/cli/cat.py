@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from jostler.archive.address import AddressError
 from jostler.archive.reading import RowReader
 from jostler.cli.addresses import ADDRESSES_MOST, Files, given
-from jostler.cli.archive_command import DONE, FAILED, Archive, Command
+from jostler.cli.archive_command import Archive, Command
 from jostler.cli.archive_flags import LOOKBACK, WHICH
+from jostler.cli.messages import DONE, FAILED
 from jostler.errors import JostlerError
 from jostler.words import shown
 

@@ -18,13 +18,14 @@ import orjson
 
 from jostler import log
 from jostler.cli.flags import HELP, Flag, boolean, duration, host_port, parse, usage, whole
+from jostler.cli.messages import DONE, run
 from jostler.cli.options import TABLE
 from jostler.config import LogFormat
 from jostler.errors import ConfigError, JostlerError
 from jostler.format.names import check_experiment
 from jostler.full_sign import is_full
 from jostler.producer.collect.feeds_file import read_feeds
-from jostler.words import counted, shown
+from jostler.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from jostler.producer.collect.collector import Collector
     from jostler.producer.collect.feeds import Feed
 
-DONE, FAILED, MISUSED = 0, 1, 2
 CONNECTIONS_MAX = 10_000
 ABOUT = """usage: jostler collect -config feeds.toml -experiment E [flags]
 
@@ -95,21 +95,7 @@ def main(argv: Sequence[str]) -> int:
     if parsed.values["help"]:
         sys.stdout.write(ABOUT + usage(FLAGS) + "\n")
         return DONE
-    try:
-        return _run(parsed)
-    except ConfigError as exc:
-        for problem in exc.problems:
-            _say(problem)
-        return MISUSED
-    except JostlerError as exc:
-        _say(f"{exc}; {exc.hint}" if exc.hint else str(exc))
-    except OSError as exc:
-        _say(f"{exc.filename or 'the spool'}: {exc.strerror or exc}")
-    return FAILED
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"jostler collect: {shown(text)}\n")
+    return run("collect", lambda: _run(parsed))
 
 
 def _run(parsed: Parsed) -> int:

@@ -10,10 +10,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from jostler.archive.delete import OldDay, delete_day, old_days
-from jostler.cli.archive_command import DONE, FAILED, Archive, Command
+from jostler.cli.archive_command import Archive, Command
 from jostler.cli.audit import scope_of
 from jostler.cli.keeping import bucket_of, kept_places, tables_of
 from jostler.cli.keeping_flags import DELETE, PLACES, PROJECT
+from jostler.cli.messages import DONE, FAILED
 from jostler.errors import JostlerError
 from jostler.words import counted, rfc3339, shown, size
 

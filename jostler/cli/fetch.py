@@ -13,9 +13,10 @@ from jostler.archive.reading import RowReader, Unread
 from jostler.archive.saving import Directory, Saved, SaveError
 from jostler.archive.template import Template
 from jostler.cli.addresses import ADDRESSES_MOST, Files, given
-from jostler.cli.archive_command import DONE, Archive, Command
+from jostler.cli.archive_command import Archive, Command
 from jostler.cli.cat import WHERE_FROM, complain
 from jostler.cli.flags import Flag
+from jostler.cli.messages import DONE
 from jostler.words import counted, size
 
 ABOUT = """usage: jostler fetch ADDRESS... [-dir D] [-template T] [flags]

@@ -9,9 +9,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from jostler.archive.catalogue import latest
-from jostler.cli.archive_command import DONE, FAILED, Archive, Command
+from jostler.cli.archive_command import Archive, Command
 from jostler.cli.archive_flags import FORMAT, LOOKBACK
 from jostler.cli.list import write
+from jostler.cli.messages import DONE, FAILED
 from jostler.cli.records import FILES
 
 ABOUT = """usage: jostler latest DATATYPE [NODE] [flags]

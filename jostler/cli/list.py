@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from jostler.archive.totals import day_totals
-from jostler.cli.archive_command import DONE, Archive, Command
+from jostler.cli.archive_command import Archive, Command
 from jostler.cli.archive_flags import COLLAPSE, FORMAT, LIMIT, NEWEST, WHICH
 from jostler.cli.flags import Flag, boolean
+from jostler.cli.messages import DONE
 from jostler.cli.records import BUNDLES, DAYS, FILES, Kind, written
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from jostler import build, log
 from jostler.cli import command_line as cli
 from jostler.cli import commands, streams
+from jostler.cli.messages import DONE, FAILED, MISUSED
 from jostler.config import LogFormat, Mode
 from jostler.errors import ConfigError, JostlerError
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from jostler.cli.flags import Parsed
     from jostler.config import Config
     from jostler.watchdir import Arrivals
-
-DONE, FAILED, MISUSED = 0, 1, 2
 
 
 def main(argv: list[str] | None = None) -> int:

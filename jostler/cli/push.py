@@ -19,24 +19,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from jostler import log
+from jostler.cli import messages
 from jostler.cli.flags import HELP, Flag, Parsed, boolean, parse, usage
+from jostler.cli.messages import DONE, FAILED, run, say_error
 from jostler.cli.producer_flags import FLAGS as OF_THE_AGENT
 from jostler.cli.producer_flags import Setting, checks, setting
 from jostler.config import Mode
-from jostler.errors import ConfigError, JostlerError
+from jostler.errors import JostlerError
 from jostler.format.names import display
 from jostler.producer.lines import Splitter, ending, lines, opened
 from jostler.producer.naming import safe_name, timed_name
 from jostler.producer.outbox import Outbox, Outcome
 from jostler.producer.pushing import Pusher, RowsRefusedError, Where
-from jostler.words import counted, shown
+from jostler.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from jostler.producer.outbox import Published
 
-DONE, FAILED, MISUSED = 0, 1, 2
+COMMAND = "push"
+say = partial(messages.say, COMMAND)
 STDIN = "-"
 FILES_MOST = 1_000_000
 READ_BYTES = 1 << 20
@@ -89,29 +92,7 @@ def main(argv: Sequence[str]) -> int:
     if parsed.values["help"]:
         sys.stdout.write(ABOUT + usage(FLAGS) + "\n")
         return DONE
-    try:
-        return _run(parsed)
-    except ConfigError as exc:
-        for problem in exc.problems:
-            say(problem)
-        say("-help shows the usage")
-        return MISUSED
-    except JostlerError as exc:
-        _say_error(exc)
-        return FAILED
-    except OSError as exc:
-        say(f"{exc.filename or 'the spool'}: {exc.strerror or exc}")
-        return FAILED
-
-
-def say(text: str) -> None:
-    """Write lines to standard error, safe on a terminal."""
-    for line in text.splitlines():
-        sys.stderr.write(f"jostler push: {shown(line)}\n")
-
-
-def _say_error(exc: JostlerError) -> None:
-    say(f"{exc}" + (f" ({exc.hint})" if exc.hint else ""))
+    return run(COMMAND, lambda: _run(parsed))
 
 
 def _run(parsed: Parsed) -> int:
@@ -282,7 +263,7 @@ class Push:
             self._fail(str(exc))
         except JostlerError as exc:
             self.failed = True
-            _say_error(exc)
+            say_error(COMMAND, exc)
         except OSError as exc:
             self._fail(f"{display(source)}: {exc.strerror or exc}")
 

@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jostler.archive.reading import RowReader
-from jostler.cli.archive_command import DONE, FAILED, Archive, Command
+from jostler.cli.archive_command import Archive, Command
 from jostler.cli.archive_flags import WHERE, WHICH
 from jostler.cli.flags import Flag, Parsed, boolean
+from jostler.cli.messages import DONE, FAILED
 from jostler.cli.producer_flags import FLAGS as OF_THE_AGENT
 from jostler.cli.producer_flags import checks, setting
 from jostler.config import Mode

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from jostler.archive.assets import FoundAssets, read_assets
 from jostler.archive.delete import old_days, retained
 from jostler.archive.retention import expiration, lifecycle, parse
-from jostler.cli.archive_command import DONE, FAILED, Archive, Command
+from jostler.cli.archive_command import Archive, Command
 from jostler.cli.keeping import bucket_of, kept_places
 from jostler.cli.keeping_flags import PLACES, PROJECT, RETENTION
+from jostler.cli.messages import DONE, FAILED
 from jostler.format.bigquery_names import Naming, table_name
 from jostler.format.names import INDEX
 from jostler.schema import Assets

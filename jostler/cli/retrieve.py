@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from jostler.archive.reading import RowReader
 from jostler.archive.retrieve import Layout, Retrieval, Retrieved, alone
-from jostler.cli.archive_command import DONE, FAILED, PROBLEMS_SHOWN, Archive, Command
+from jostler.cli.archive_command import PROBLEMS_SHOWN, Archive, Command
 from jostler.cli.archive_flags import COLLAPSE, WHICH
 from jostler.cli.flags import Flag, boolean
+from jostler.cli.messages import DONE, FAILED
 from jostler.words import counted, duration, size
 
 if TYPE_CHECKING:

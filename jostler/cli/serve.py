@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 from jostler import log
 from jostler.archive.bigquery import Tables
 from jostler.archive.reading import RowReader
-from jostler.cli.archive_command import DONE, FAILED, PATIENCE_S, Archive, Command
+from jostler.cli.archive_command import PATIENCE_S, Archive, Command
 from jostler.cli.archive_flags import Kind
 from jostler.cli.flags import Flag, boolean, host_port, words
+from jostler.cli.messages import DONE, FAILED
 from jostler.errors import JostlerError
 from jostler.web.hosts import listen
 from jostler.words import counted

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostler.archive.verify import Report, verify
 from jostler.cli.flags import HELP, Flag, boolean, parse, usage
+from jostler.cli.messages import say, say_error
 from jostler.errors import JostlerError
 from jostler.storage import open_storage
 from jostler.words import shown
@@ -90,7 +91,8 @@ def _run(bucket: str, prefix: str, originals: Path | None, values: Mapping[str, 
 
 
 def _failed(exc: JostlerError) -> int:
-    return _say([f"{exc}" + (f" ({exc.hint})" if exc.hint else "")], WRONG)
+    say_error("verify", exc)
+    return WRONG
 
 
 def _nothing(storage: Storage, prefix: str, report: Report, originals: Path | None) -> str:
@@ -115,5 +117,5 @@ def _show(report: Report) -> int:
 
 def _say(problems: Sequence[str], status: int) -> int:
     for problem in problems:
-        sys.stderr.write(f"jostler verify: {shown(problem)}\n")
+        say("verify", problem)
     return status

@@ -114,15 +114,12 @@ class DayReport:
             why: ErrorClass and ErrorText.
             asked: the request that the job was for, if that is newer than the day's.
         """
-        found, day, now = self.found, self.found.day, datetime.now(UTC)
-        rejected = 0 if status is Status.FAILED else found.rejected
+        day, now = self.found.day, datetime.now(UTC)
         buckets = {bundle.bucket for bundle in day.bundles}
         if status is not Status.SUCCESS:
             buckets |= self.known.buckets  # the table still has the rows of the last success
         return {
-            "table": str(day.table.name),
-            "Experiment": day.table.experiment,
-            "Datatype": day.table.sources[0].datatype,
+            **_table_columns(day.table),
             "date": day.date.isoformat(),
             "Status": str(status),
             "Attempt": attempt,
@@ -131,6 +128,21 @@ class DayReport:
             "Seconds": round((now - self.started).total_seconds(), 3),
             "Reason": day.reason,
             **request_columns(asked or day.requested),
+            **self._counts(loaded, 0 if status is Status.FAILED else self.found.rejected),
+            "Fingerprint": day.fingerprint,
+            "Buckets": " ".join(sorted(buckets)),
+            "Objects": "".join(sorted(map(object_digest, day.bundles))),
+            "TableMade": self.ready.made_ms,
+            "JobID": job,
+            **_error_columns(*why),
+            "Errors": "",
+            **_run_columns(self.run),
+        }
+
+    def _counts(self, loaded: int, rejected: int) -> Json:
+        """Return the columns that count bundles, bytes and rows; what is left is withheld."""
+        found, day = self.found, self.found.day
+        return {
             "Bundles": len(day.bundles),
             "Rewritten": found.rewritten,
             "Corrupt": found.corrupt,
@@ -146,18 +158,6 @@ class DayReport:
             "Sampled": found.sampled,
             "Verified": found.full,
             "Distrusted": found.distrusted,
-            "Fingerprint": day.fingerprint,
-            "Buckets": " ".join(sorted(buckets)),
-            "Objects": "".join(sorted(map(object_digest, day.bundles))),
-            "TableMade": self.ready.made_ms,
-            "JobID": job,
-            "ErrorClass": why[0],
-            "ErrorText": why[1],
-            "FailureClass": str(failure_class(*why)) if why[0] else "",
-            "Errors": "",
-            "RunID": self.run.id,
-            "Host": self.run.host,
-            "Version": self.run.version,
         }
 
     def outcome(self, row: Json) -> Outcome:
@@ -186,20 +186,14 @@ def row_of_failure(table: Table, error: LoaderError, run: Run) -> Json:
     """Return the ledger row of a datatype that failed as a whole, without a date."""
     now = datetime.now(UTC).isoformat()
     return {
-        "table": str(table.name),
-        "Experiment": table.experiment,
-        "Datatype": table.sources[0].datatype,
+        **_table_columns(table),
         "Status": str(Status.FAILED),
         "Started": now,
         "Finished": now,
         **dict.fromkeys(("RowsRead", "RowsLoaded", "RowsRejected"), 0),
         **dict.fromkeys(("RowsRepeated", "RowsWithheld"), 0),
-        "ErrorClass": type(error).__name__,
-        "ErrorText": str(error),
-        "FailureClass": str(failure_class(type(error).__name__, str(error))),
-        "RunID": run.id,
-        "Host": run.host,
-        "Version": run.version,
+        **_error_columns(type(error).__name__, str(error)),
+        **_run_columns(run),
     }
 
 
@@ -207,6 +201,23 @@ def request_columns(asked: Asked | None) -> Json:
     """Return the columns of the ledger that name a request."""
     at = asked.at.isoformat() if asked else None
     return {"RequestID": asked.id or None if asked else None, "RequestedAt": at}
+
+
+def _table_columns(table: Table) -> Json:
+    return {
+        "table": str(table.name),
+        "Experiment": table.experiment,
+        "Datatype": table.sources[0].datatype,
+    }
+
+
+def _error_columns(name: str, text: str) -> Json:
+    kind = str(failure_class(name, text)) if name else ""
+    return {"ErrorClass": name, "ErrorText": text, "FailureClass": kind}
+
+
+def _run_columns(run: Run) -> Json:
+    return {"RunID": run.id, "Host": run.host, "Version": run.version}
 
 
 def _refutes(row: Json) -> bool:
