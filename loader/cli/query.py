@@ -157,9 +157,17 @@ def _explain(archive: Archive, text: str, options: QueryOptions) -> None:
             f"bundles  {one.bundles}",
             f"bytes    {one.size_bytes} ({size(one.size_bytes)}) at the most",
             f"columns  {', '.join(one.columns) or 'none'}",
+            *_nodes(one),
             *_words(one),
         )
         sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _nodes(one: Explained) -> list[str]:
+    """Return whose bundles are left out."""
+    if one.nodes is None:
+        return []
+    return [f"nodes    {', '.join(one.nodes) or 'none'}; not read: {one.others} bundles of others"]
 
 
 def _words(one: Explained) -> list[str]:

@@ -63,6 +63,8 @@ class Explained:
         bundles: their number.
         size_bytes: of the bundles; blocks and bundles without a row of the asked times or words
             are not read, so it may be less.
+        nodes: those that are asked for; None for all.
+        others: bundles of other nodes, which are not read.
         words: that a row must have, for people; empty if none are asked for.
         blocks: of the bundles that have a text index, if words are asked for.
         skipped: blocks of these that are not read.
@@ -74,6 +76,8 @@ class Explained:
     days: tuple[date, ...]
     bundles: int
     size_bytes: int
+    nodes: tuple[str, ...] | None = None
+    others: int = 0
     words: str = ""
     blocks: int = 0
     skipped: int = 0
@@ -244,6 +248,8 @@ class Archive:
             days=tuple(scan.days),
             bundles=len(scan.bundles),
             size_bytes=scan.size_bytes,
+            nodes=None if scan.nodes is None else tuple(sorted(scan.nodes)),
+            others=scan.others,
         )
         if scan.need is None:
             return made

@@ -120,9 +120,13 @@ def fetch(bundle: Bundle, span: Span, patience_s: float, *, with_times: bool) ->
     matching = _matching(bucket, found, span.need) if span.need and bundle.filters else None
     if matching == []:
         return found
-    if bundle.index and (with_times or span.by_time):
+    if bundle.index and (with_times or span.by_time or _by_node(bundle, span)):
         files = _with_times(bucket, found)
-        wanted = [file for file in files if span.has(file.begin) and _is_in(file.line, matching)]
+        wanted = [
+            file
+            for file in files
+            if span.has(file.begin) and _is_in(file.line, matching) and span.of(file.node)
+        ]
         if not wanted:
             return found
         chunks = _chunks(wanted, files, bundle)
@@ -138,6 +142,12 @@ def fetch(bundle: Bundle, span: Span, patience_s: float, *, with_times: bool) ->
     if not found.data:
         raise CorruptError("the object is empty")
     return found
+
+
+def _by_node(bundle: Bundle, span: Span) -> bool:
+    """Return whether the index may say that blocks of a merged bundle need not be read."""
+    cheap = bundle.index_bytes <= PART_MOST * bundle.size_bytes
+    return span.nodes is not None and is_merged_node(bundle.node) and cheap
 
 
 def _read(bucket: Bucket, found: Fetched, chunks: list[list[_Place]]) -> None:

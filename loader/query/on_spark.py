@@ -100,9 +100,10 @@ def _reading(read: Read, tables: Tables, patience_s: float, *, collapse: bool) -
         span=span,
         patience_s=patience_s,
     )
-    found = scan(table, span, indexes=timed or collapse)
-    if collapse and what.datatype != INDEX:
+    found = scan(table, span, indexes=timed or collapse or span.nodes is not None)
+    if collapse and what.datatype != INDEX:  # a row may repeat one of another node
         found.bundles = without_repeats(found.bundles, patience_s)
+    found.keep_nodes(span.nodes)
     return Reading(read, found, what)
 
 

@@ -3,8 +3,8 @@
 **Invariant:** the rows that come out are those that a load of the same bundles puts into BigQuery:
 a bad row, every row of a damaged bundle, and a repeated row are left out.  All are counted.
 
-Rows outside of the asked times are left out before they are parsed; no other condition is judged
-here.
+Rows outside of the asked times and nodes are left out before they are parsed; no other condition
+is judged here.
 """
 
 from __future__ import annotations
@@ -222,12 +222,15 @@ class _Rows:
         self._day = f"{fetched.bundle.day.path}/".encode()
         # The rows of index1 carry their times themselves: they are parsed before they are judged.
         self._by_time = what.span.by_time and what.datatype != INDEX
+        self._nodes = what.span if what.datatype != INDEX else None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the wanted columns of the wanted rows."""
         lines = Lines(self._bundle.day, self._bundle.url)
         batch = Batch(bundle=self._bundle)
         for block in self._fetched.blocks():
+            if self._nodes and not self._nodes.of(block.node):
+                continue
             for number, line in enumerate(lines.of(block.lines), block.line):
                 self._take(line, number, block.node, batch)
                 if batch.is_full:

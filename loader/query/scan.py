@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from jostler.format.names import INDEX, BundleName, Day, Kind
+from jostler.format.names import INDEX, BundleName, Day, Kind, is_merged_node
 from loader.plan.trust import Trust
 
 if TYPE_CHECKING:
@@ -61,6 +61,10 @@ class Span:
         late_enough = self.begin is None or begin >= self.begin
         return late_enough and (self.end is None or begin < self.end)
 
+    def of(self, node: str) -> bool:
+        """Return whether a row of this node can answer."""
+        return self.nodes is None or node in self.nodes
+
     def days(self) -> tuple[date, date]:
         """Return the first and the last day to list.
 
@@ -83,6 +87,7 @@ def span_of(found: Range) -> Span:
         last_day=last,
         begin=found.begin,
         end=found.end,
+        nodes=found.nodes,
         need=found.need,
     )
 
@@ -100,6 +105,8 @@ class Bundle:
         index_generation: of the index object.
         index_bytes: its size.
         node: in the name; of a merged bundle `compacted-…`.
+        mixed: whether its rows may be of other nodes than that: it is merged, or an index of
+            another program.
         day: of the folder.
         created: when the bundle was begun.
         trusted: whether its rows need not be judged.
@@ -120,6 +127,7 @@ class Bundle:
     day: Day
     created: datetime
     trusted: bool
+    mixed: bool = False
     dropped: frozenset[int] = frozenset()
     filters: str = ""
     filters_generation: str = ""
@@ -139,9 +147,13 @@ class Scan:
         bundles: those of its days, by day, the earliest first.
         problems: objects that are no bundles: pairs of what and why.
         need: the words that its rows must have; None if that is not asked for.
+        nodes: the nodes that are asked for; None for all.
+        others: how many bundles of these days are of other nodes, and are left out.
     """
 
     table: Table
+    nodes: frozenset[str] | None = None
+    others: int = 0
     need: Need | None = None
     bundles: list[Bundle] = field(default_factory=list)
     problems: list[tuple[str, str]] = field(default_factory=list)
@@ -156,9 +168,17 @@ class Scan:
         """The days that have bundles, in order."""
         return sorted({bundle.day.date for bundle in self.bundles})
 
+    def keep_nodes(self, nodes: frozenset[str] | None) -> None:
+        """Leave out the bundles that have no row of some nodes; None leaves out none."""
+        if nodes is None:
+            return
+        kept = [one for one in self.bundles if one.mixed or one.node in nodes]
+        self.others = len(self.bundles) - len(kept)
+        self.bundles, self.nodes = kept, nodes
+
 
 def scan(table: Table, wanted: Span, *, indexes: bool) -> Scan:
-    """List the bundles of a table that may have wanted rows.
+    """List the bundles of a table that may have rows of the wanted days, of any node.
 
     Args:
         table: the table.
@@ -175,12 +195,6 @@ def scan(table: Table, wanted: Span, *, indexes: bool) -> Scan:
     trust = Trust()
     for source in table.sources:
         found.bundles += _of_source(source, (first, last), found, trust, indexes=indexes)
-    if wanted.nodes is not None:
-        found.bundles = [
-            one
-            for one in found.bundles
-            if one.node in wanted.nodes or BundleName.parse(one.name).is_merged
-        ]
     found.bundles.sort(key=lambda one: (one.day, one.created, one.name))
     return found
 
@@ -194,6 +208,7 @@ def _of_source(
         listed = {entry.name: entry for entry in _listed(source, INDEX, days, metadata=False)}
     filters = _filters(source, days) if found.need else {}
     for entry in _listed(source, source.datatype, days, metadata=True):
+        own = not is_index or "data-upload-id" in entry.metadata
         try:
             name = BundleName.parse(entry.name)
         except ValueError as exc:
@@ -216,6 +231,7 @@ def _of_source(
             day=name.day,
             created=name.created,
             trusted=_is_trusted(source, entry, found.table, trust),
+            mixed=name.is_merged or not own,
             filters=made.name if made else "",
             filters_generation=made.generation if made else "",
         )
@@ -254,7 +270,7 @@ def parts(bundles: list[Bundle], most_bytes: int) -> list[list[Bundle]]:
     day is one part.  Parts are cut from the sorted order and packed up to `most_bytes`.
     """
     keyed: dict[tuple[date, str], list[Bundle]] = defaultdict(list)
-    merged = {one.day.date for one in bundles if BundleName.parse(one.name).is_merged}
+    merged = {one.day.date for one in bundles if is_merged_node(one.node)}
     for one in bundles:
         keyed[one.day.date, "" if one.day.date in merged else one.node].append(one)
     made: list[list[Bundle]] = []

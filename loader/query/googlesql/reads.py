@@ -26,6 +26,7 @@ class Range:
         end_day: no row of this `date` or a later one is.
         begin: no row of an earlier `_time` (UTC) is asked for.
         end: no row of this `_time` or a later one is.
+        nodes: no row of another `_node` is.
         need: no row without these words is.
     """
 
@@ -33,6 +34,7 @@ class Range:
     end_day: date | None = None
     begin: datetime | None = None
     end: datetime | None = None
+    nodes: frozenset[str] | None = None
     need: Need | None = None
 
 

@@ -312,6 +312,44 @@ def test_the_days_of_where_are_known(where: str, first: str | None, end: str | N
     assert found.range.end_day == (day(end) if end else None)
 
 
+@pytest.mark.parametrize(
+    ("where", "nodes"),
+    [
+        ("_node = 'n1'", {"n1"}),
+        ("'n1' = _node AND raw.Mbps > 1", {"n1"}),
+        ("_node IN ('n1', 'n2')", {"n1", "n2"}),
+        ("_node = 'n1' OR (_node = 'n2' AND date > '2024-05-01')", {"n1", "n2"}),
+        ("_node IN ('n1', 'n2') AND _node IN ('n2', 'n3')", {"n2"}),
+        ("_node = 'n1' AND _node = 'n2'", set()),
+        ("_node = CONCAT('n', '1')", None),
+        ("_node = 'n1' OR raw.Mbps > 1", None),
+        ("NOT _node = 'n1'", None),
+        ("_node NOT IN ('n1')", None),
+        ("_node != 'n1'", None),
+        ("_node > 'n1'", None),
+        ("_node IN ('n1', NULL)", None),
+        ("_node IN ('n1', raw.UUID)", None),
+        ("UPPER(_node) = 'n1'", None),
+        ("raw.UUID = 'n1'", None),
+    ],
+)
+def test_the_nodes_of_where_are_known(where: str, nodes: set[str] | None) -> None:
+    """From equality with texts, joined by AND, OR and IN."""
+    (found,) = reads(f"SELECT raw.UUID FROM ndt7 WHERE {where}")
+    assert found.range.nodes == (None if nodes is None else frozenset(nodes))
+
+
+def test_the_nodes_of_another_use_of_the_table_are_not_these() -> None:
+    """Nor those of a condition behind a limit or beside an outer join."""
+    one, other = reads("SELECT a.date FROM ndt7 a JOIN ndt7 b USING (date) WHERE a._node = 'n1'")
+    assert (one.range.nodes, other.range.nodes) == ({"n1"}, None)
+    for sql in (
+        "SELECT date FROM (SELECT date, _node FROM ndt7 LIMIT 3) WHERE _node = 'n1'",
+        "SELECT a.date FROM ndt7 a LEFT JOIN ndt7 b ON b._node = 'n1'",
+    ):
+        assert all(found.range.nodes is None for found in reads(sql))
+
+
 def test_times_and_the_questions_own_range_are_joined() -> None:
     """`_time` is compared by the microsecond; the question's begin counts for each table."""
     begin = datetime(2024, 5, 1, tzinfo=UTC)
