@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from jostler.format.names import INDEX, BundleName, Day, Kind, is_merged_node
+from jostler.format.names import INDEX, BundleName, Day, Kind
+from jostler.format.nodes import is_merged_node
 from loader.plan.trust import Trust
 
 if TYPE_CHECKING:
