@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from jostler.archive.query import Query
+from jostler.archive.query import FIRST_DAY, LAST_DAY, Query
 from jostler.errors import JostlerError
 from jostler.format.names import BUNDLE_SUFFIX, BundleName, Place
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jostler.archive.catalogue import Catalogue
     from jostler.archive.files import File, Tally
 CANDIDATES = 10
-_HASH_RE = re.compile(r"[0-9a-fA-F]{32}", re.ASCII)
+HASH_RE = re.compile(r"[0-9a-fA-F]{32}", re.ASCII)
 _MAGIC_RE = re.compile(r"[*?\[]")
 _LAYOUT_RE = re.compile(r"autoload/v[12]/")
 
@@ -59,10 +59,8 @@ class Address:
 
     def narrow(self, query: Query) -> Query:
         """Return a query for this file among the files of another query."""
-        if self.bundle:  # its Filename is exact, and may have the characters of a pattern
-            filename = _MAGIC_RE.sub(r"[\g<0>]", self.filename)
-            return replace(query, bundle=str(self.bundle), filename=filename)
-        return replace(query, filename=self.filename, hash=self.hash)
+        bundle = str(self.bundle) if self.bundle else ""
+        return replace(query, bundle=bundle, filename=_exactly(self.filename), hash=self.hash)
 
 
 def parse(text: str, buckets: Sequence[str] = ()) -> Address:
@@ -84,7 +82,7 @@ def parse(text: str, buckets: Sequence[str] = ()) -> Address:
         )
     if text.endswith(BUNDLE_SUFFIX):
         raise ValueError(f"{text!r} is a whole bundle: add #FILENAME for one of its files")
-    if _HASH_RE.fullmatch(text):
+    if HASH_RE.fullmatch(text):
         return Address(text=text, hash=text.lower())
     if not text or "\n" in text or "://" in text:
         raise ValueError(
@@ -107,6 +105,11 @@ def _split(url: str, buckets: Sequence[str]) -> tuple[str, str]:
     return url[: at - 1], url[at:]
 
 
+def _exactly(filename: str) -> str:
+    """Return a pattern for one name, which may have the characters of a pattern itself."""
+    return _MAGIC_RE.sub(r"[\g<0>]", filename)
+
+
 def _moved(address: Address, query: Query) -> Query:
     """Return a query for a file whose bundle is gone: compaction has moved it to another one."""
     bundle = address.bundle
@@ -117,7 +120,7 @@ def _moved(address: Address, query: Query) -> Query:
         nodes=() if bundle.is_merged else (bundle.node,),
         first_day=bundle.day.date,
         last_day=bundle.day.date,
-        filename=_MAGIC_RE.sub(r"[\g<0>]", address.filename),
+        filename=_exactly(address.filename),
     )
 
 
@@ -128,11 +131,25 @@ def find_moved(file: File, catalogue: Catalogue) -> File | None:
         nodes=(file.node,),
         first_day=file.origin.day,
         last_day=file.origin.day,
-        filename=_MAGIC_RE.sub(r"[\g<0>]", file.filename),
+        filename=_exactly(file.filename),
         hash=file.hash,
     )
     found = list(catalogue.files(query))
     return next((one for one in found if one.origin.data != file.origin.data), None)
+
+
+def _where(address: Address, query: Query) -> str:
+    """Say where a file was looked for."""
+    if address.bundle:
+        return "in this bundle, nor in one that this one was merged into"
+    first, last = address.narrow(query).days()
+    if first > last:
+        return "in the days that were asked for: it names another one"
+    if first == last:
+        return f"in the folders of {first}"
+    if first == FIRST_DAY:
+        return "in any day's folder" if last == LAST_DAY else f"in the folders up to {last}"
+    return f"in the folders from {first}" + (f" to {last}" if last < LAST_DAY else " on")
 
 
 def find(address: Address, catalogue: Catalogue, query: Query, tally: Tally | None = None) -> File:
@@ -153,7 +170,7 @@ def find(address: Address, catalogue: Catalogue, query: Query, tally: Tally | No
         found = [file for file in found if file.filename == address.filename]
         found = found or list(catalogue.files(replace(_moved(address, query), limit=most), tally))
     if not found:
-        raise AddressError(f"{address.text!r}: no such file in the days that were searched")
+        raise AddressError(f"{address.text!r}: no such file {_where(address, query)}")
     if len(found) > 1:
         several = "\n  ".join(
             f"{file.address}, node {file.node}, hash {file.hash or 'unknown'}" for file in found

@@ -20,7 +20,14 @@ from isal import isal_zlib
 
 from jostler.archive.hashes import digest
 from jostler.archive.reading import READERS, RowReader, Unread
-from jostler.archive.saving import Directory, Saved, SaveError, TakenError, with_mark
+from jostler.archive.saving import (
+    Directory,
+    DiskError,
+    Saved,
+    SaveError,
+    TakenError,
+    with_mark,
+)
 from jostler.errors import DamageError, JostlerError
 
 if TYPE_CHECKING:
@@ -93,7 +100,11 @@ class Retrieval:
         self._report = report
 
     def files(self, files: Iterable[File], reader: RowReader) -> None:
-        """Write the files that are not there yet."""
+        """Write the files that are not there yet.
+
+        Raises:
+            DiskError: the disk is full or read-only.
+        """
         if not self._to.was_empty:
             files = (file for file in files if not self._is_there(file))
         for row in reader.read_all(files):
@@ -102,6 +113,8 @@ class Retrieval:
                 continue
             try:
                 self._save(row)
+            except DiskError:
+                raise
             except SaveError as exc:
                 self._report.problems.append(str(exc))
 
@@ -144,7 +157,11 @@ class Retrieval:
         report.unverified += not row.verified
 
     def bundles(self, bundles: Iterable[Bundle]) -> None:
-        """Write the data objects that are not there yet, as they are."""
+        """Write the data objects that are not there yet, as they are.
+
+        Raises:
+            DiskError: the disk is full or read-only.
+        """
         pool = ThreadPoolExecutor(READERS, thread_name_prefix="bundles")
         ahead: deque[tuple[Bundle, str, Future[bytes]]] = deque()
         try:
@@ -185,6 +202,8 @@ class Retrieval:
         try:
             data = future.result()
             saved = self._to.save(path, data, bundle.last)
+        except DiskError:
+            raise
         except JostlerError as exc:
             self._report.problems.append(str(exc))
             return
@@ -202,6 +221,8 @@ def alone(directory: Path) -> Iterator[None]:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (FileExistsError, NotADirectoryError) as exc:
+        raise SaveError(f"{exc.filename} is no directory") from exc
     except OSError as exc:
         raise SaveError(f"{directory}: {exc.strerror or exc}") from exc
     try:

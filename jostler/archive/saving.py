@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 NAMES_MOST = 50_000
 """Names of files in memory, of all directories together: some 10 MiB."""
 _NAME_BYTES = 255
+_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -37,6 +38,10 @@ class SaveError(JostlerError):
 
 class TakenError(SaveError):
     """Another file has its name."""
+
+
+class DiskError(SaveError):
+    """No file can be saved: the disk is full, or cannot be written to."""
 
 
 class Saved(Enum):
@@ -105,7 +110,8 @@ class Directory:
 
         Raises:
             TakenError: there is another file of that name.
-            SaveError: the disk refuses.
+            DiskError: the disk is full or read-only, so the next file will fare no better.
+            SaveError: the disk refuses this one.
         """
         folder, _, name = path.rpartition("/")
         try:
@@ -121,8 +127,11 @@ class Directory:
                 _remove(tmp)
                 raise
             _remove(tmp)
+        except (FileExistsError, NotADirectoryError) as exc:
+            raise SaveError(f"{path}: {exc.filename} is no directory") from exc
         except OSError as exc:
-            raise SaveError(f"{path}: {exc.strerror or exc}") from exc
+            kind = DiskError if exc.errno in _DISK else SaveError
+            raise kind(f"{path}: {exc.strerror or exc}") from exc
         return saved
 
     def _known(self, folder: str) -> set[str] | None:
@@ -182,20 +191,21 @@ class Directory:
 
     def _write(self, folder: str, data: bytes, when: datetime) -> str:
         tmp = f"{folder}/.jostler-{'0' if self._alone else uuid4().hex}.part"
-        fd = os.open(tmp, _FLAGS, 0o644)
         try:
-            done = os.write(fd, data)
-            while done < len(data):
-                done += os.write(fd, memoryview(data)[done:])
-            # No fsync: for many small files it would take longer than all else.  A file that a
-            # power failure has emptied is written again (`_beside`).
-            when_ns = round(when.timestamp() * 1e6) * 1000  # a float of seconds is not exact
-            os.utime(fd, ns=(when_ns, when_ns))
+            fd = os.open(tmp, _FLAGS, 0o644)
+            try:
+                done = os.write(fd, data)
+                while done < len(data):
+                    done += os.write(fd, memoryview(data)[done:])
+                # No fsync: for many small files it would take longer than all else.  A file that a
+                # power failure has emptied is written again (`_beside`).
+                when_ns = round(when.timestamp() * 1e6) * 1000  # a float of seconds is not exact
+                os.utime(fd, ns=(when_ns, when_ns))
+            finally:
+                os.close(fd)
         except BaseException:  # Ctrl-C too
             _remove(tmp)
             raise
-        finally:
-            os.close(fd)
         return tmp
 
 

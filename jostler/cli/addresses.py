@@ -99,10 +99,13 @@ class Files:
         archive = self._archive
         query = archive.query()
         bounds = (query.start, query.end, query.first_day, query.last_day)
-        if not any(bounds) and not day_in(address.filename):
+        is_recent = not any(bounds) and not day_in(address.filename)
+        if is_recent:
             back = timedelta(seconds=archive.values["lookback"])
             query = replace(query, first_day=(datetime.now(UTC) - back).date())
         try:
             return find(address, archive.catalogue, query, archive.tally)
         except AddressError as exc:
+            if is_recent:
+                exc.hint = exc.hint or "-lookback 8760h looks a year back"
             return exc

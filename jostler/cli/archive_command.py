@@ -7,7 +7,6 @@ that could not read everything ends with status 1 and says what is missing.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -84,12 +83,6 @@ class Command:
             return self._misused([str(exc)])
         except JostlerError as exc:
             say_error(self.name, exc)
-            return FAILED
-        except KeyboardInterrupt:
-            # Whoever started this program shall see that Ctrl-C ended it; requests that are on
-            # their way are not waited for.
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            os.kill(os.getpid(), signal.SIGINT)
             return FAILED
 
     def _misused(self, problems: Sequence[str]) -> int:
@@ -222,13 +215,16 @@ class Archive:
             ValueError: the flags make no sense together.
         """
         values = self.values
+        first_day, last_day = values.get("first-day"), values.get("last-day")
+        if first_day and last_day and last_day < first_day:
+            raise ValueError(f"-last-day: {last_day} is before -first-day {first_day}")
         return Query(
             datatypes=tuple(datatypes or values["datatype"]),
             nodes=tuple(values.get("node") or ()),
             start=values.get("start"),
             end=values.get("end"),
-            first_day=values.get("first-day"),
-            last_day=values.get("last-day"),
+            first_day=first_day,
+            last_day=last_day,
             work_id=values.get("work-id") or "",
             filename=values.get("name") or "",
             hash=values.get("hash") or "",
@@ -254,6 +250,18 @@ class Archive:
         """Write a line to standard error."""
         self.progress.clear()
         say(self._command, text)
+
+    def say_nothing_matches(self) -> None:
+        """Say that a search has found nothing, and what may be the reason."""
+        text, values = "nothing matches", self.values
+        if self.tally.rows:
+            text += f" of {counted(self.tally.rows, 'file')}"
+            if values["start"] or values["end"]:
+                text += (
+                    " in the folders of these days; -first-day and -last-day ask for folders,"
+                    " whatever the times of their files"
+                )
+        self.say(text)
 
     def report_problems(self, status: int) -> int:
         """Say what could not be read; return the exit status."""

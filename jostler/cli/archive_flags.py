@@ -8,7 +8,8 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 
-from jostler.cli.flags import HELP, Flag, boolean, duration, one_of, size, whole, words
+from jostler.archive.address import HASH_RE
+from jostler.cli.flags import HELP, Flag, boolean, day, duration, one_of, size, whole, words
 
 LAST_MOMENT = timedelta(days=1) - timedelta(microseconds=1)
 
@@ -56,6 +57,17 @@ def last_instant(text: str) -> datetime:
     except ValueError:
         return instant(text)
     return datetime.combine(day, time(tzinfo=UTC)) + LAST_MOMENT
+
+
+def content_hash(text: str) -> str:
+    """Read a Hash.
+
+    Raises:
+        ValueError: the text is none.
+    """
+    if HASH_RE.fullmatch(text):
+        return text.lower()
+    raise ValueError(f"{text!r} is no Hash, which has 32 hexadecimal digits")
 
 
 WHERE = (
@@ -112,11 +124,11 @@ WHICH = (
     ),
     Flag(
         name="first-day",
-        read=date.fromisoformat,
+        read=day,
         help="first day of the bucket's folders to search: 2026-01-31",
         variable=False,
     ),
-    Flag(name="last-day", read=date.fromisoformat, help="the last such day", variable=False),
+    Flag(name="last-day", read=day, help="the last such day", variable=False),
     Flag(name="work-id", default="", help="the job that the files belong to", variable=False),
     Flag(
         name="name",
@@ -124,7 +136,7 @@ WHICH = (
         help="Filename or a file's own name; * ? and [...] match as in a shell, * also slashes",
         variable=False,
     ),
-    Flag(name="hash", default="", help="Hash of the file's content", variable=False),
+    Flag(name="hash", read=content_hash, help="Hash of the file's content", variable=False),
 )
 LIMIT = Flag(
     name="limit", read=whole, default="0", help="results at the most; 0: all", variable=False

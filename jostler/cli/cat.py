@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from jostler.archive.address import AddressError
 from jostler.archive.reading import RowReader
+from jostler.cli import streams
 from jostler.cli.addresses import ADDRESSES_MOST, Files, given
 from jostler.cli.archive_command import Archive, Command
 from jostler.cli.archive_flags import LOOKBACK, WHICH
@@ -74,9 +75,7 @@ def _write(raw: bytes, *, alone: bool) -> None:
     """Write one file: unchanged into a pipe or file, without control characters on a terminal."""
     if sys.stdout.isatty():
         raw, alone = shown(raw.decode(errors="surrogateescape")).encode(), False
-    sys.stdout.flush()
-    sys.stdout.buffer.write(raw if alone else raw + b"\n")
-    sys.stdout.buffer.flush()
+    streams.write_bytes(raw if alone else raw + b"\n")
 
 
 main = Command(name="cat", about=ABOUT, flags=WHERE_FROM, most_words=ADDRESSES_MOST, run=run).main

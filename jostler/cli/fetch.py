@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jostler.archive.address import AddressError
 from jostler.archive.reading import RowReader, Unread
-from jostler.archive.saving import Directory, Saved, SaveError
+from jostler.archive.saving import Directory, DiskError, Saved, SaveError
 from jostler.archive.template import Template
 from jostler.cli.addresses import ADDRESSES_MOST, Files, given
 from jostler.cli.archive_command import Archive, Command
@@ -63,6 +63,10 @@ def run(archive: Archive, words: list[str]) -> int:
         try:
             path = directory.path(template.name(row.file))
             saved = directory.save(path, row.raw, row.file.begin)
+        except DiskError as exc:
+            status = complain(archive, exc)
+            archive.say("stopped: the files that follow were not tried")
+            break
         except SaveError as exc:
             status = complain(archive, exc)
             continue

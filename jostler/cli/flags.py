@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -128,6 +129,18 @@ def lines(text: str) -> list[str]:
 
 
 _LISTS = (words, lines)
+
+
+def day(text: str) -> date:
+    """Read a day.
+
+    Raises:
+        ValueError: the text is none.
+    """
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no day such as 2026-01-31") from None
 
 
 def one_of(kinds: type[StrEnum]) -> Callable[[str], StrEnum]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import date
 from enum import StrEnum
 
 from jostler.cli.archive_flags import WHERE
-from jostler.cli.flags import Flag, boolean, duration, lines, one_of, size, whole, words
+from jostler.cli.flags import Flag, boolean, day, duration, lines, one_of, size, whole, words
 
 KEPT = ("bucket", "experiment", "organization", "gcs-data-dir", "datatype", "location", "naming")
 PLACES = tuple(flag for flag in WHERE if flag.name in KEPT)
@@ -23,11 +22,11 @@ PROJECT = (
 DAYS = (
     Flag(
         name="start",
-        read=date.fromisoformat,
+        read=day,
         help="first day of the data: 2026-01-31",
         variable=False,
     ),
-    Flag(name="end", read=date.fromisoformat, help="the last such day", variable=False),
+    Flag(name="end", read=day, help="the last such day", variable=False),
 )
 NODE = Flag(name="node", read=words, help="only these nodes", variable=False)
 

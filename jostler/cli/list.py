@@ -10,9 +10,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from jostler.archive.totals import day_totals
+from jostler.cli import streams
 from jostler.cli.archive_command import Archive, Command
 from jostler.cli.archive_flags import COLLAPSE, FORMAT, LIMIT, NEWEST, WHICH
 from jostler.cli.flags import Flag, boolean
+from jostler.cli.flags import words as with_commas
 from jostler.cli.messages import DONE
 from jostler.cli.records import BUNDLES, DAYS, FILES, Kind, written
 
@@ -48,7 +50,8 @@ def run(archive: Archive, words: list[str]) -> int:
         JostlerError: the archive cannot be searched.
     """
     values = archive.values
-    query, catalogue = archive.query(words), archive.catalogue
+    datatypes = [datatype for word in words for datatype in with_commas(word)]
+    query, catalogue = archive.query(datatypes), archive.catalogue
     if values["bundles"] and values["days"]:
         raise ValueError("-bundles and -days: give one of them")
     if values["collapse-repeats"] and (values["bundles"] or values["days"]):
@@ -61,24 +64,26 @@ def run(archive: Archive, words: list[str]) -> int:
         write(archive, catalogue.bundles(query, archive.tally), BUNDLES)
     else:
         write(archive, archive.files(query), FILES)
+    if not archive.progress.files:
+        archive.say_nothing_matches()
     return DONE
 
 
 def write(archive: Archive, records: Iterable[T], kind: Kind[T]) -> None:
     """Write records to standard output in the format that the flags name."""
-    how, progress = archive.values["format"], archive.progress
-    if sys.stdout.isatty():
-        records = _without_progress(archive, records)
-    for number, text in enumerate(written(records, kind, how, datetime.now(UTC)), 1):
-        progress.files = number
-        sys.stdout.write(text)
+    how = archive.values["format"]
+    for text in written(_counted(archive, records), kind, how, datetime.now(UTC)):
+        streams.write(text)
+    streams.finish()
 
 
-def _without_progress(archive: Archive, records: Iterable[T]) -> Iterator[T]:
-    """Stop the progress when the first result is about to appear on the same terminal."""
-    for number, record in enumerate(records):
-        if not number:
+def _counted(archive: Archive, records: Iterable[T]) -> Iterator[T]:
+    """Count the results; progress ends when the first one is about to appear beside it."""
+    is_terminal = sys.stdout.isatty()
+    for number, record in enumerate(records, 1):
+        if number == 1 and is_terminal:
             archive.progress.stop()
+        archive.progress.files = number
         yield record
 
 

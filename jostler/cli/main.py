@@ -36,6 +36,12 @@ def main(argv: list[str] | None = None) -> int:
         status = _command(sys.argv[1:] if argv is None else argv)
     except BrokenPipeError:  # the reader of the output, such as head, has seen enough
         status = FAILED
+    except KeyboardInterrupt:
+        # Whoever started this program shall see that Ctrl-C ended it; requests that are on their
+        # way are not waited for.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+        return FAILED
     streams.flush()
     return status
 

@@ -13,14 +13,14 @@ import signal
 import sys
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from jostler import log
 from jostler.cli import messages
-from jostler.cli.flags import HELP, Flag, Parsed, boolean, parse, usage
+from jostler.cli.flags import HELP, Flag, Parsed, boolean, day, parse, usage
 from jostler.cli.messages import DONE, FAILED, run, say_error
 from jostler.cli.producer_flags import FLAGS as OF_THE_AGENT
 from jostler.cli.producer_flags import Setting, checks, setting
@@ -64,7 +64,7 @@ def _switch(name: str, help_: str) -> Flag:
 FLAGS = (
     Flag(
         name="day",
-        read=date.fromisoformat,
+        read=day,
         help="day of the folder, 2026-01-31; by default that of the Start which -index-field gives,"
         " else today in UTC",
         variable=False,

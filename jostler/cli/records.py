@@ -11,6 +11,7 @@ import io
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import chain, islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import orjson
@@ -19,7 +20,7 @@ from jostler.cli.archive_flags import Format
 from jostler.words import DASH, ago, count, rfc3339, shown, size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from jostler.archive.files import Bundle, File
     from jostler.archive.totals import DayTotal
@@ -34,16 +35,21 @@ class Kind(Generic[T]):
     """How records of one kind are written.
 
     Attributes:
-        members: the values for programs, by name.
+        columns: the columns for programs, each with the attribute that it shows.
         headings: of the table's columns; those that begin with `>` are aligned to the right.
         cells: the texts of a record's row of the table.
         address: the text for `-format url`.
     """
 
-    members: Callable[[T], dict[str, Any]]
+    columns: Mapping[str, str]
     headings: tuple[str, ...]
     cells: Callable[[T, datetime], Sequence[str]]
     address: Callable[[T], str]
+
+    def rows(self, records: Iterable[T]) -> Iterator[dict[str, Any]]:
+        """Yield the values for programs, by column."""
+        values = attrgetter(*self.columns.values())
+        return (dict(zip(self.columns, values(record), strict=True)) for record in records)
 
 
 def written(records: Iterable[T], kind: Kind[T], how: Format, now: datetime) -> Iterator[str]:
@@ -61,7 +67,7 @@ def written(records: Iterable[T], kind: Kind[T], how: Format, now: datetime) -> 
         case Format.JSON:
             return _json(records, kind)
         case Format.JSONL:
-            return (f"{_line(kind.members(record))}\n" for record in records)
+            return (f"{_line(row)}\n" for row in kind.rows(records))
         case Format.CSV:
             return _csv(records, kind)
         case Format.URL:
@@ -91,53 +97,27 @@ def _aligned(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -
 
 def _json(records: Iterable[T], kind: Kind[T]) -> Iterator[str]:
     before = "[\n"
-    for record in records:
-        yield before + _line(kind.members(record))
+    for row in kind.rows(records):
+        yield before + _line(row)
         before = ",\n"
     yield "[]\n" if before == "[\n" else "\n]\n"
 
 
 def _csv(records: Iterable[T], kind: Kind[T]) -> Iterator[str]:
-    is_first = True
-    for record in records:
-        members = {
-            key: rfc3339(value) if isinstance(value, datetime) else value
-            for key, value in kind.members(record).items()
-        }
+    lines = ([*_printable(row).values()] for row in kind.rows(records))
+    for line in chain([[*kind.columns]], lines):
         out = io.StringIO()
-        writer = csv.DictWriter(out, list(members), lineterminator="\n")
-        if is_first:
-            writer.writeheader()
-        writer.writerow(members)
+        csv.writer(out, lineterminator="\n").writerow(line)
         yield out.getvalue()
-        is_first = False
 
 
-def _line(members: dict[str, Any]) -> str:
-    printable = {
-        key: rfc3339(value) if isinstance(value, datetime) else value
-        for key, value in members.items()
-    }
-    return orjson.dumps(printable).decode().replace("\x7f", "\\u007f")
+def _line(row: dict[str, Any]) -> str:
+    return orjson.dumps(_printable(row)).decode().replace("\x7f", "\\u007f")
 
 
-def file_members(file: File) -> dict[str, Any]:
-    """Return the columns of index1 for a file, and its address."""
+def _printable(row: dict[str, Any]) -> dict[str, Any]:
     return {
-        "Filename": file.filename,
-        "Size": file.size,
-        "TimeAdded": file.added,
-        "Datatype": file.datatype,
-        "Node": file.node,
-        "ArchiveURL": file.origin.url,
-        "Line": file.line,
-        "Hash": file.hash,
-        "Offset": file.offset,
-        "Length": file.length,
-        "Start": file.start,
-        "End": file.end,
-        "WorkID": file.work_id,
-        "Address": file.address,
+        key: rfc3339(value) if isinstance(value, datetime) else value for key, value in row.items()
     }
 
 
@@ -150,30 +130,40 @@ def _file_cells(file: File, now: datetime) -> Sequence[str]:
 
 
 FILES: Kind[File] = Kind(
-    file_members,
+    {
+        "Filename": "filename",
+        "Size": "size",
+        "TimeAdded": "added",
+        "Datatype": "datatype",
+        "Node": "node",
+        "ArchiveURL": "origin.url",
+        "Line": "line",
+        "Hash": "hash",
+        "Offset": "offset",
+        "Length": "length",
+        "Start": "start",
+        "End": "end",
+        "WorkID": "work_id",
+        "Address": "address",
+    },
     ("BEGIN", ">AGE", ">SIZE", "DATATYPE", "NODE", "FILENAME"),
     _file_cells,
     lambda file: file.address,
 )
 
 
-def _bundle_members(bundle: Bundle) -> dict[str, Any]:
-    origin = bundle.origin
-    return {
-        "Day": origin.day.isoformat(),
-        "Datatype": origin.datatype,
-        "Node": origin.node,
-        "Files": bundle.files,
-        "Size": bundle.size_bytes,
-        "Packed": bundle.packed_bytes,
-        "First": bundle.first,
-        "Last": bundle.last,
-        "ArchiveURL": origin.url,
-    }
-
-
 BUNDLES: Kind[Bundle] = Kind(
-    _bundle_members,
+    {
+        "Day": "origin.day",
+        "Datatype": "origin.datatype",
+        "Node": "origin.node",
+        "Files": "files",
+        "Size": "size_bytes",
+        "Packed": "packed_bytes",
+        "First": "first",
+        "Last": "last",
+        "ArchiveURL": "origin.url",
+    },
     ("DAY", "DATATYPE", "NODE", ">FILES", ">SIZE", ">PACKED", "BUNDLE"),
     lambda bundle, _now: (
         *(bundle.origin.day.isoformat(), bundle.origin.datatype, bundle.origin.node),
@@ -184,20 +174,6 @@ BUNDLES: Kind[Bundle] = Kind(
 )
 
 
-def _day_members(day: DayTotal) -> dict[str, Any]:
-    return {
-        "Day": day.day.isoformat(),
-        "Datatype": day.datatype,
-        "Files": day.files,
-        "Size": day.size_bytes,
-        "Nodes": day.nodes,
-        "Bundles": day.bundles,
-        "Rejected": day.rejected,
-        "First": day.first,
-        "Last": day.last,
-    }
-
-
 def _clock(when: datetime | None, day: date) -> str:
     """Write a time of day, with the date if it is another day's."""
     if when is None:
@@ -206,7 +182,17 @@ def _clock(when: datetime | None, day: date) -> str:
 
 
 DAYS: Kind[DayTotal] = Kind(
-    _day_members,
+    {
+        "Day": "day",
+        "Datatype": "datatype",
+        "Files": "files",
+        "Size": "size_bytes",
+        "Nodes": "nodes",
+        "Bundles": "bundles",
+        "Rejected": "rejected",
+        "First": "first",
+        "Last": "last",
+    },
     ("DAY", "DATATYPE", ">FILES", ">SIZE", ">NODES", ">REJECTED", ">FIRST", ">LAST"),
     lambda day, _now: (
         *(day.day.isoformat(), day.datatype, count(day.files), size(day.size_bytes)),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from jostler.archive.reading import RowReader
 from jostler.archive.retrieve import Layout, Retrieval, Retrieved, alone
+from jostler.archive.saving import DiskError
 from jostler.cli.archive_command import PROBLEMS_SHOWN, Archive, Command
 from jostler.cli.archive_flags import COLLAPSE, WHICH
 from jostler.cli.flags import Flag, boolean
@@ -79,16 +80,24 @@ def run(archive: Archive, words: list[str]) -> int:
         flatten_days=values["flatten-days"], flatten_datatypes=values["flatten-datatypes"]
     )
     directory = Path(words[0])
+    stopped: DiskError | None = None
     with alone(directory):
         to = Retrieval(directory, layout, archive.bucket, report)
-        if values["keep-packed"]:
-            found = catalogue.bundles(query, archive.tally)
-            to.bundles(_watched(archive, report, found))
-        else:
-            reader = archive.closing(RowReader(archive.bucket, archive.moved))
-            to.files(_watched(archive, report, archive.files(query)), reader)
+        try:
+            if values["keep-packed"]:
+                found = catalogue.bundles(query, archive.tally)
+                to.bundles(_watched(archive, report, found))
+            else:
+                reader = archive.closing(RowReader(archive.bucket, archive.moved))
+                to.files(_watched(archive, report, archive.files(query)), reader)
+        except DiskError as exc:
+            stopped = exc
     _report(archive, report, "bundle" if values["keep-packed"] else "file")
-    return FAILED if report.problems else DONE
+    if not (report.written or report.already or report.problems or stopped):
+        archive.say_nothing_matches()
+    if stopped:
+        archive.say(f"stopped, not all is there: {stopped}; run it again to go on")
+    return FAILED if report.problems or stopped else DONE
 
 
 def _watched(archive: Archive, report: Retrieved, found: Iterable[T]) -> Iterator[T]:

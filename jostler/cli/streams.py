@@ -8,6 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from jostler.errors import JostlerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def complete() -> None:
@@ -24,6 +31,51 @@ def complete() -> None:
             os.dup2(opened, number)
             os.close(opened)
         setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", encoding="utf-8"))
+
+
+def write(text: str) -> None:
+    """Write results, the purpose of a command, to standard output; `finish` ends them.
+
+    Raises:
+        BrokenPipeError: nobody reads them any more.
+        JostlerError: they cannot be written.
+    """
+    with _told():
+        sys.stdout.write(text)
+
+
+def write_bytes(data: bytes) -> None:
+    """Write results as they are, at once.
+
+    Raises:
+        BrokenPipeError: nobody reads them any more.
+        JostlerError: they cannot be written.
+    """
+    with _told():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
+def finish() -> None:
+    """Write what is buffered of the results.
+
+    Raises:
+        BrokenPipeError: nobody reads them any more.
+        JostlerError: they cannot be written.
+    """
+    with _told():
+        sys.stdout.flush()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as exc:
+        raise JostlerError(f"standard output: {exc.strerror or exc}") from exc
 
 
 def flush() -> bool:

@@ -18,7 +18,7 @@ from jostler.archive.catalogue import Catalogue, File, NodeDay, Query, Rejects, 
 from jostler.format.bigquery_names import Naming
 from jostler.format.names import Kind, Place
 from jostler.storage import open_storage
-from tests.support.archive import DAY, GO, OLD, PLACE, Entry, MadeArchive, at, project
+from tests.support.archive import DAY, GO, OLD, Entry, MadeArchive, at, project
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tests.loader.world import BigQueryServer
 
 ONE = timedelta(days=1)
+SECOND = Place(data_dir="autoload/v2", organization="org", experiment="exp")
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def opened(
                 archive.load(client)
             made = BigQueryCatalogue(
                 project=name,
-                places=[PLACE],
+                places=[*archive.places],
                 location="US",
                 naming=Naming.MLAB,
                 patience_s=5,
@@ -75,7 +76,8 @@ def opened(
 
 
 def bucket_catalogue(archive: MadeArchive, cache: Path | None = None) -> BucketCatalogue:
-    return BucketCatalogue(open_storage(archive.url), [PLACE], IndexCache(cache, 1 << 30))
+    storage = open_storage(archive.url)
+    return BucketCatalogue(storage, [*archive.places], IndexCache(cache, 1 << 30))
 
 
 def names(catalogue: Catalogue, query: Query) -> list[str]:
@@ -174,6 +176,27 @@ def test_older_rows_have_nulls(archive: MadeArchive, opened: Callable[[], Catalo
     assert go.origin.data.startswith("autoload/v1/exp/a-b/2026/01/02/")
 
 
+def test_a_table_of_an_older_schema_has_the_same_files(
+    archive: MadeArchive, opened: Callable[[], Catalogue]
+) -> None:
+    """It lacks columns until the loader loads rows that have them."""
+    archive.columns = tuple({*archive.columns} - {"Start", "End", "WorkID"})
+    archive.put([Entry(name="o.json", added=at(3))], form=OLD)
+    catalogue = opened()
+    (file,) = catalogue.files(Query(start=at(3), end=at(3)))
+    assert (file.name, file.start, file.end, file.work_id) == ("o.json", None, None, None)
+    assert names(catalogue, Query(work_id="job")) == []
+
+
+def test_a_row_whose_path_has_no_folders_is_of_the_datatype_in_the_name(
+    archive: MadeArchive, opened: Callable[[], Catalogue]
+) -> None:
+    """The Go agent's rows tell the datatype in their path alone."""
+    archive.put([Entry(name="odd", path="odd")], form=GO)
+    (file,) = opened().files(Query(datatypes=("foo1",)))
+    assert (file.datatype, file.node, file.path) == ("foo1", "n1", "odd")
+
+
 def test_datatype_and_node_are_matched_exactly(
     archive: MadeArchive, opened: Callable[[], Catalogue]
 ) -> None:
@@ -254,7 +277,7 @@ def test_a_file_in_two_bundles_is_one_result(
 ) -> None:
     """The earliest one's; the other is counted; other content and other nodes are other files."""
     archive.put([Entry(name="a", start=at(1)), Entry(name="b")], created=at(20))
-    archive.put([Entry(name="a", start=at(2)), Entry(name="c")], created=at(19))
+    archive.put([Entry(name="c"), Entry(name="a", start=at(2))], created=at(19))
     archive.put([Entry(name="a", content=b"other")], created=at(21))
     archive.put([Entry(name="a")], created=at(18), node="n2")
     archive.put([Entry(name="a")], created=at(22), form=GO)
@@ -263,8 +286,8 @@ def test_a_file_in_two_bundles_is_one_result(
     found = list(catalogue.files(Query(), tally))
     assert [(file.name, file.node, file.start) for file in found] == [
         ("a", "n2", None),
-        ("a", "n1", at(2)),
         ("c", "n1", None),
+        ("a", "n1", at(2)),
         ("b", "n1", None),
         ("a", "n1", None),
         ("a", "n1", None),
@@ -272,6 +295,32 @@ def test_a_file_in_two_bundles_is_one_result(
     ]
     assert (tally.repeats, tally.rows) == (1, 8)
     assert names(catalogue, Query(start=at(1), end=at(1))) == [], "the earliest row decides"
+
+
+def test_what_differs_in_one_thing_is_another_file(
+    archive: MadeArchive, opened: Callable[[], Catalogue]
+) -> None:
+    """Of one content: in another datatype, name, place of the bucket, or day's folder."""
+    path = "2026/01/02/a"
+    archive.put([Entry(name="a"), Entry(name="b", content=path.encode())])
+    archive.put([Entry(name="a")], datatype="bar1")
+    archive.put([Entry(name="a")], place=SECOND)
+    archive.put([Entry(name="a", path=path)], day=DAY + ONE)
+    found, tally = opened(), Tally()
+    assert len({file.hash for file in found.files(Query(), tally)}) == 1
+    assert (tally.rows, tally.repeats) == (5, 0)
+
+
+def test_a_row_without_size_counts_nothing(
+    archive: MadeArchive, opened: Callable[[], Catalogue]
+) -> None:
+    """Alone and in sums."""
+    archive.put([Entry(name="a", size=None), Entry(name="b", size=7)])
+    archive.put([Entry(name="c", size=None)], datatype="bar1")
+    catalogue = opened()
+    assert [file.size for file in catalogue.files(Query())] == [0, 7, 0]
+    assert [bundle.size_bytes for bundle in catalogue.bundles(Query())] == [7, 0]
+    assert [day.size_bytes for day in catalogue.days(Query())] == [0, 7]
 
 
 def test_days_without_an_index_are_passed_over(
@@ -458,17 +507,15 @@ def test_a_query_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> Non
         Query(**wrong)  # type: ignore[arg-type]
 
 
-def test_two_places_are_one_archive(archive: MadeArchive) -> None:
+def test_two_places_are_one_archive(archive: MadeArchive, opened: Callable[[], Catalogue]) -> None:
     """Day by day, and inside of a day one place after the other."""
-    second = Place(data_dir="autoload/v2", organization="org", experiment="exp")
-    archive.put([Entry(name="b2")], day=DAY + ONE, place=second)
-    archive.put([Entry(name="a2")], place=second)
+    archive.put([Entry(name="b2")], day=DAY + ONE, place=SECOND)
+    archive.put([Entry(name="a2")], place=SECOND)
     archive.put([Entry(name="a1")])
     archive.put([Entry(name="b1")], day=DAY + ONE)
-    catalogue = BucketCatalogue(open_storage(archive.url), [second, PLACE])
+    catalogue = opened()
     assert names(catalogue, Query()) == ["a1", "a2", "b1", "b2"]
     assert names(catalogue, Query(newest_first=True)) == ["b1", "b2", "a1", "a2"]
-    catalogue.close()
 
 
 def test_ranges_of_days_end_where_enough_rows_are_reached() -> None:

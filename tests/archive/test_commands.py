@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
 import io
 import json
@@ -143,6 +144,7 @@ def test_a_listing_can_be_narrowed(run: Run) -> None:
 
     assert names("bar1") == ["2026/01/02/bom.json"]
     assert names("rejected1") == ["2026/01/02/bad.json"]
+    assert len(names("bar1,rejected1")) == 2
     assert names("-datatype", "bar1,rejected1", "bar1") == ["2026/01/02/bom.json"]
     assert names("-first-day", "2026-01-03") == ["2026/01/03/other.json"]
     assert names("-newest-first", "-limit", "1") == ["2026/01/03/other.json"]
@@ -215,7 +217,19 @@ def test_what_an_address_does_not_name_is_reported(run: Run) -> None:
     raw = one_line(PRETTY)
     found = run("cat", "none.json", "pretty.json", YEARS)
     assert (found.status, found.out) == (1, raw + b"\n")
-    assert "'none.json': no such file" in found.err
+    assert "'none.json': no such file in the folders from 19" in found.err
+    assert "(-lookback" in found.err
+    for argv, where in (
+        (["-first-day", "2026-01-02"], "from 2026-01-02 on"),
+        (["-last-day", "2026-01-02"], "up to 2026-01-02"),
+        (["-start", "2026-01-02", "-end", "2026-01-02"], "from 2026-01-01 to 2026-01-03"),
+    ):
+        told = run("cat", "none.json", *argv).err
+        assert told == f"jostler cat: 'none.json': no such file in the folders {where}\n"
+    address = addresses(run)["m5.json"].replace("m5.", "m55.")
+    assert "no such file in this bundle, nor in one that" in run("cat", address).err
+    other = run("cat", "2026/01/02/m5.json", "-start", "2026-02-02")
+    assert "in the days that were asked for: it names another one" in other.err
     twice = run("cat", "m1.json", YEARS)
     assert twice.status == 1
     assert twice.err.count("-data.jsonl.gz#2026/01/02/m1.json") == 2
@@ -302,6 +316,116 @@ def test_files_are_fetched_by_their_names_or_by_a_template(
     assert run("fetch", "x.json", "-template", "{Nme}").status == 2
 
 
+def test_fetch_overwrites_nothing_that_appears_meanwhile(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other programs may write into the directory, another fetch among them."""
+    urls = [addresses(run, "foo1")[name] for name in ("m2.json", "m3.json")]
+    theirs = tmp_path / "m3.json"
+    real: Callable[..., None] = os.utime
+
+    def utime(*args: object, **times: object) -> None:
+        theirs.write_bytes(b"theirs")
+        real(*args, **times)
+
+    monkeypatch.setattr("os.utime", utime)
+    done = run("fetch", *urls, "-dir", str(tmp_path))
+    assert (done.status, "1 file saved" in done.err) == (1, True)
+    assert f"{theirs} is there already and has other content" in done.err
+    assert theirs.read_bytes() == b"theirs"
+    assert (tmp_path / "m2.json").read_bytes() == document(2)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_a_full_disk_ends_fetch_and_retrieve(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """They do not read on what has no room; run again, retrieve goes on."""
+    urls = "\n".join(run("list", "foo1", "-format", "url").lines)
+    span = ("-first-day", "2026-01-01", "-last-day", "2026-12-31")
+    for more, unit in (([], "2 files"), (["-keep-packed"], "2 bundles")):
+        to = tmp_path / unit
+        with monkeypatch.context() as patch:
+            patch.setattr("os.utime", _refused_after(2, number))
+            done = run("retrieve", *span, *more, str(to))
+        assert done.status == 1
+        assert f"{unit} written" in done.err
+        assert done.err.count(os.strerror(number)) == 1
+        assert "stopped, not all is there" in done.err
+        assert len([path for path in to.rglob("*") if path.is_file()]) == 2
+        again = run("retrieve", *span, *more, str(to))
+        assert (again.status, "2 already there" in again.err) == (0, True)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.utime", _refused_after(2, number))
+        done = run("fetch", "-", "-dir", str(tmp_path / "fetched"), stdin=urls)
+    assert (done.status, done.err.count(os.strerror(number))) == (1, 1)
+    assert "2 files saved" in done.err
+    assert "stopped: the files that follow were not tried" in done.err
+
+
+def _refused_after(count: int, number: int) -> Callable[..., None]:
+    real: Callable[..., None] = os.utime
+    calls = iter(range(count))
+
+    def utime(*args: object, **times: object) -> None:
+        if next(calls, None) is None:
+            raise OSError(number, os.strerror(number))
+        real(*args, **times)
+
+    return utime
+
+
+def test_a_file_is_no_directory_to_save_to(run: Run, tmp_path: Path) -> None:
+    """The message says which one."""
+    path = tmp_path / "a"
+    path.write_bytes(b"")
+    span = ("-first-day", "2026-01-01", "-last-day", "2026-12-31")
+    address = addresses(run)["m5.json"]
+    for argv in (("retrieve", *span, str(path)), ("fetch", address, "-dir", str(path))):
+        done = run(*argv)
+        assert (done.status, f"{path} is no directory" in done.err) == (1, True), done.err
+
+
+def test_what_finds_nothing_says_so(run: Run, tmp_path: Path) -> None:
+    """On standard error; programs get no row, and CSV has its header all the same."""
+    found = run("list", "-name", "none", "-format", "csv")
+    assert (found.status, found.err) == (0, "jostler list: nothing matches of 26 files\n")
+    assert found.lines == [run("list", "-format", "csv").lines[0]]
+    for what in ("-bundles", "-days"):
+        found = run("list", what, "-node", "none", "-format", "csv")
+        assert (found.status, len(found.lines)) == (0, 1)
+        assert found.lines == [run("list", what, "-format", "csv").lines[0]]
+        assert "nothing matches" in found.err
+    span = ("-start", "2026-01-01T00:00:00Z", "-end", "2026-01-01T01:00:00Z")
+    found = run("retrieve", *span, str(tmp_path / "to"))
+    assert found.status == 0
+    assert "nothing matches of 25 files in the folders of these days; -first-day" in found.err
+
+
+@pytest.mark.parametrize("argv", [["list"], ["list", "-format", "json"], ["cat"], ["latest"]])
+def test_results_that_cannot_be_written_are_an_error(
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    capsysbinary: pytest.CaptureFixture[bytes],
+    argv: list[str],
+) -> None:
+    """With the reason; only a reader that has seen enough needs none."""
+    words = {"cat": [addresses(run)["m5.json"]], "latest": ["foo1", YEARS]}.get(argv[0], [])
+    with open("/dev/full", "w") as full, monkeypatch.context() as patch:  # noqa: PTH123
+        patch.setattr("sys.stdout", full)
+        assert main([*argv, *words]) == 1
+    err = capsysbinary.readouterr().err.decode()
+    assert err == f"jostler {argv[0]}: standard output: No space left on device\n"
+
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as pipe, monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", pipe)
+        assert main([*argv, *words]) == 1
+    assert capsysbinary.readouterr().err == b""
+
+
 def test_retrieve_copies_all_and_goes_on_where_it_stopped(
     run: Run, tmp_path: Path, stored: Path, bucket: Path
 ) -> None:
@@ -347,6 +471,11 @@ def test_retrieve_copies_all_and_goes_on_where_it_stopped(
         *("-datatype", "foo1", "-name", "m*.json", str(flat)),
     )
     assert {path.name for path in flat.iterdir()} >= {f"m{n}.json" for n in range(20)}
+
+    for data in bucket.rglob("*-data.jsonl.gz"):
+        data.unlink()
+    done = run("retrieve", *span, str(to))
+    assert (done.status, "25 already there" in done.err) == (0, True), "under either name"
 
 
 def test_retrieve_keeps_bundles_packed(run: Run, tmp_path: Path, stored: Path) -> None:
@@ -467,6 +596,9 @@ def test_a_configuration_file_sets_flags(
     [
         (["list", "-start", "soon"], "-start: 'soon' is neither a day"),
         (["list", "-start", "2026-01-03", "-end", "2026-01-02"], "ends at"),
+        (["list", "-first-day", "today"], "-first-day: 'today' is no day"),
+        (["list", "-first-day", "2026-01-03", "-last-day", "2026-01-02"], "is before -first-day"),
+        (["list", "-hash", "xyz"], "-hash: 'xyz' is no Hash"),
         (["list", "-bundles", "-days"], "give one of them"),
         (["list", "-days", "-name", "x"], "cannot be told apart"),
         (["list", "-catalogue", "bigquery"], "-project: required"),
@@ -520,3 +652,20 @@ main(sys.argv[1:])
     for path in left:
         original = stored / "spool.originals" / path.relative_to(tmp_path / "to")
         assert path.read_bytes() == one_line(original.read_bytes())
+
+
+def test_ctrl_c_while_a_command_is_loaded_shows_no_trace() -> None:
+    """On a busy machine that takes longer than the command itself."""
+    program = """
+import signal, sys
+from jostler.cli.main import main
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "jostler.archive.reading":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+main(["cat", "a"])
+"""
+    argv = [sys.executable, "-c", program]
+    done = subprocess.run(argv, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import os
 from dataclasses import replace
@@ -14,7 +15,7 @@ from msgspec import structs
 
 from jostler.archive.address import parse
 from jostler.archive.catalogue import File, Query
-from jostler.archive.saving import Directory, Saved, SaveError
+from jostler.archive.saving import Directory, Saved, SaveError, TakenError
 from jostler.archive.template import Template
 from tests.support.archive import DATA, FILE, ORIGIN
 
@@ -37,6 +38,16 @@ def test_the_address_of_a_file_names_it(filename: str, bucket: str) -> None:
     matches = query.identity_matcher()
     assert matches
     assert matches(moved)
+
+
+@pytest.mark.parametrize("name", ["*.json", "y[1].json", "a?", "[!x]"])
+def test_an_address_is_no_pattern(name: str) -> None:
+    """A file that is named is that file, and not what would match."""
+    matches = parse(name).narrow(Query()).identity_matcher()
+    assert matches
+    assert matches(named(f"2026/01/02/{name}"))
+    assert not matches(named("2026/01/02/y1.json"))
+    assert not matches(named("2026/01/02/ab"))
 
 
 def test_a_bucket_that_is_not_known_ends_before_the_layout() -> None:
@@ -121,6 +132,44 @@ def test_a_file_is_never_overwritten_nor_followed(tmp_path: Path, *, alone: bool
     with pytest.raises(SaveError, match="too long"):
         to.path("x" * 300)
     assert os.listdir(tmp_path / "d") == ["a.json"]  # noqa: PTH208 - names alone
+
+
+def test_without_hard_links_a_file_is_not_overwritten_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAT has none, for example; link(2) then fails with EPERM."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", refuse)
+    to = Directory(tmp_path)
+    path = Path(to.path("a.json"))
+    assert to.save(str(path), b"1", WHEN) is Saved.WRITTEN
+    assert to.save(str(path), b"1", WHEN) is Saved.ALREADY
+    with pytest.raises(TakenError):
+        to.save(str(path), b"2", WHEN)
+    assert path.read_bytes() == b"1"
+    assert os.listdir(tmp_path) == ["a.json"]  # noqa: PTH208 - names alone
+
+
+@pytest.mark.parametrize("call", ["open", "write", "utime", "close"])
+def test_what_interrupts_a_save_leaves_no_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Python delivers Ctrl-C when a call into the system has returned."""
+    real = getattr(os, call)
+
+    def interrupted(*args: object, **named: object) -> None:
+        real(*args, **named)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    to = Directory(tmp_path, alone=True)
+    monkeypatch.setattr(os, call, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        to.save(to.path("a.json"), b"1", WHEN)
+    assert os.listdir(tmp_path) == []  # noqa: PTH208 - names alone
 
 
 def test_few_names_are_kept_and_no_file_is_overwritten(tmp_path: Path) -> None:

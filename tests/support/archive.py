@@ -14,6 +14,7 @@ from google.cloud import bigquery
 from isal import isal_zlib
 
 from jostler.archive.catalogue import File, Origin
+from jostler.format.bigquery_names import Naming, table_name
 from jostler.format.names import BundleName, Day, Kind, Place
 from jostler.storage import open_storage
 
@@ -61,15 +62,21 @@ FILE = File(
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A file of a bundle to build."""
+    """A file of a bundle to build.
+
+    Attributes:
+        path: its Filename; by default its name in the folder of the bundle.
+        size: None for a row without it.
+    """
 
     name: str
+    path: str = ""
     start: datetime | None = None
     end: datetime | None = None
     work_id: str | None = None
     added: datetime = datetime(2026, 1, 2, 12, tzinfo=UTC)
     content: bytes = b""
-    size: int = 100
+    size: int | None = 100
 
 
 def at(hour: float, day: date = DAY) -> datetime:
@@ -83,12 +90,23 @@ def text(when: datetime | None) -> str | None:
 
 @dataclass
 class MadeArchive:
-    """Index objects in a directory; `rows` are the rows that the loader would load from them."""
+    """Index objects in a directory.
+
+    Attributes:
+        root: the directory.
+        rows: what the loader would load from them.
+        rejected: what it would load from the bundles of rejected1.
+        made: how many bundles there are.
+        places: where they are.
+        columns: the fields of `raw` that the table index1 has.
+    """
 
     root: Path
     rows: list[dict[str, Any]] = field(default_factory=list)
     rejected: list[dict[str, Any]] = field(default_factory=list)
     made: int = 0
+    places: set[Place] = field(default_factory=lambda: {PLACE})
+    columns: tuple[str, ...] = tuple(_RAW_TYPES)
 
     @property
     def url(self) -> str:
@@ -107,6 +125,7 @@ class MadeArchive:
     ) -> BundleName:
         """Store an index object; by default, each is created later than the one before."""
         self.made += 1
+        self.places.add(place)
         name = BundleName(
             place=place,
             datatype=datatype,
@@ -129,8 +148,8 @@ class MadeArchive:
         return name
 
     def _row(self, name: BundleName, entry: Entry, line: int, form: str) -> dict[str, Any]:
-        filename = f"{name.day.path}/{entry.name}"
-        if form == GO:
+        filename = entry.path or f"{name.day.path}/{entry.name}"
+        if form == GO and not entry.path:
             filename = f"/var/spool/{name.place.experiment}/{name.datatype}/{filename}"
         raw: dict[str, Any] = {
             "Filename": filename,
@@ -148,6 +167,8 @@ class MadeArchive:
                 "Offset": 10 + 1000 * (line - 1),
                 "Length": 1000,
             }
+        if entry.size is None:
+            del raw["Size"]
         if form == NEW:
             raw |= {"Start": text(entry.start), "End": text(entry.end), "WorkID": entry.work_id}
         archiver = {
@@ -174,9 +195,14 @@ class MadeArchive:
         packed = isal_zlib.compress("".join(json.dumps(r) + "\n" for r in rows).encode(), 1, 31)
         open_storage(self.url).put_new(str(replace(index, kind=Kind.DATA)), packed, {})
 
-    def load(self, client: bigquery.Client, *, columns: Iterable[str] = _RAW_TYPES) -> None:
+    def load(self, client: bigquery.Client) -> None:
         """Create the tables index1 and rejected1 of the experiment in BigQuery, with all rows."""
-        _load(client, "raw_exp.index1", self.rows, {name: _RAW_TYPES[name] for name in columns})
+        types = {name: _RAW_TYPES[name] for name in self.columns}
+        for place in self.places:
+            start = f"{self.url}/{place.root}/"
+            rows = [row for row in self.rows if row["archiver"]["ArchiveURL"].startswith(start)]
+            table = table_name(Naming.MLAB, client.project, place, "index1")
+            _load(client, f"{table.dataset}.{table.table}", rows, types)
         names = ("Datatype", "Node", "Reason", "Content")
         _load(client, "raw_exp.rejected1", self.rejected, dict.fromkeys(names, "STRING"))
 
