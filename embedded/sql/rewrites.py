@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import sqlglot
 from sqlglot import exp
 
-from embedded.functions import arithmetic, comparisons, composed, texts
+from embedded.functions import arithmetic, comparisons, composed, sums, texts
 from embedded.functions.dates import DATES
 from embedded.functions.duck import call, duck
 from embedded.functions.kinds import META, may_be
@@ -282,6 +282,7 @@ RULES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     **DATES,
     **arithmetic.RULES,
     **comparisons.RULES,
+    **sums.RULES,
     **texts.RULES,
     **composed.RULES,
     exp.Literal: _literal,
@@ -313,7 +314,6 @@ RULES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.ApproxDistinct: lambda node: exp.Count(this=exp.Distinct(expressions=[node.this])),
     exp.ApproxQuantiles: _approx_quantiles,
     exp.CountIf: _count_if,
-    exp.Avg: lambda node: exp.Avg(this=call("bq_no_numeric", node.this)),
     exp.ArrayAgg: _array_agg,
     exp.IgnoreNulls: _array_agg,
     exp.Struct: _struct,

@@ -127,6 +127,11 @@ def literal(value: bool | float | str | bytes | date | datetime | None) -> Value
 _PLACE = re.compile(r"\{(\d+)\}")
 
 
+def written(template: str, values: Sequence[str]) -> str:
+    """Put operands into a template, in which `{0}` is the first one, each where it stands."""
+    return _PLACE.sub(lambda found: values[int(found[1])], template)
+
+
 def filled(template: str, values: Sequence[str]) -> str:
     """Put operands into a template, in which `{0}` is the first one.
 
@@ -137,7 +142,7 @@ def filled(template: str, values: Sequence[str]) -> str:
     often = any(places.count(place) > 1 and len(values[place]) > LONG for place in set(places))
     if not often or any("(SELECT " in value for value in values):
         # A lambda cannot have a subquery; Spark runs equal subqueries once.
-        return _PLACE.sub(lambda found: values[int(found[1])], template)
+        return written(template, values)
     names = dict(zip(sorted(set(places)), string.ascii_lowercase, strict=False))
     depth = sum(one.count("_v") for one in values)
     held = f"_v{depth}"

@@ -323,6 +323,8 @@ LEAD(i, 2, 0) OVER (ORDER BY id)
 FIRST_VALUE(i IGNORE NULLS) OVER (ORDER BY id DESC)
 MIN(f) OVER ()
 COUNT(i) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING)
+SUM(id * 1.5) OVER (PARTITION BY b ORDER BY id)
+AVG(id * 1.5) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)
 """.strip().splitlines()
 AGGREGATES = r"""
 COUNT(*)
@@ -365,6 +367,9 @@ SUM(DISTINCT DIV(id, 2))
 ARRAY_AGG(STRUCT(id AS n, s AS w) ORDER BY f LIMIT 2)
 ARRAY_LENGTH(ARRAY_AGG(s))
 SUM(id) + COUNT(*) / 2
+MIN(id * 1.5 + id * 2.5 + id * 3.5 + id * 4.5 - id * 5.5)
+SUM(id * 1.5 + id * 2.5 + id * 3.5 + id * 4.5 - id * 5.5)
+SUM(ABS(id) + ABS(id * 2) + ABS(id * 3) + ABS(id * 4) + ABS(id * 5))
 """.strip().splitlines()
 FAILING = """
 f * 1e300 * 1e10 / 1e300
@@ -416,3 +421,40 @@ FROM v |> SELECT id, s |> SET id = id + 1 |> DROP s |> DISTINCT |> ORDER BY id D
 FROM v |> SELECT id |> UNION ALL (SELECT 100) |> ORDER BY id
 SELECT SUM(COUNT(*)) OVER () AS n FROM v GROUP BY b
 """.strip().splitlines()
+_MOST, _NAN = "9223372036854775807", "CAST('NaN' AS FLOAT64)"
+_INF, _LEAST = "CAST('Infinity' AS FLOAT64)", "-9223372036854775807 - 1"
+SUMS: dict[str, list[object]] = {
+    f"SUM(x) FROM UNNEST([{_MOST}, 1, -1]) AS x": [9223372036854775807],
+    f"SUM(x) FROM UNNEST([-1, {_LEAST}, 1]) AS x": [-9223372036854775808],
+    "SUM(x) FROM UNNEST([-1, 4294967296, -4294967297, NULL]) AS x": [-2],
+    f"SUM(DISTINCT x) FROM UNNEST([{_MOST}, 1, 1, -1]) AS x": [9223372036854775807],
+    f"SUM(x) OVER () FROM UNNEST([{_MOST}, -1]) AS x": [9223372036854775806] * 2,
+    f"AVG(x) FROM UNNEST([{_MOST}, {_MOST}]) AS x": [2.0**63],
+    "SUM(x) FROM UNNEST([1e308, 1e308, -1e308]) AS x": [1e308],
+    "SUM(x) FROM UNNEST([1e308, 1e308, -1.5e308, NULL]) AS x": [5e307],
+    f"SUM(x) FROM UNNEST([1e308, 1e308, {_INF}]) AS x": [float("inf")],
+    f"SUM(x) FROM UNNEST([1e308, 1e308, -{_INF}]) AS x": [float("-inf")],
+    f"SUM(x) FROM UNNEST([{_INF}, -{_INF}]) AS x": ["NaN"],
+    f"SUM(x) FROM UNNEST([1e308, {_NAN}, 1e308]) AS x": ["NaN"],
+    "SUM(x) FROM UNNEST(ARRAY<FLOAT64>[NULL]) AS x": [None],
+    "SUM(x) FROM UNNEST(ARRAY<INT64>[]) AS x": [None],
+    "SUM(x) OVER () FROM UNNEST([-1e308, 1e308, 1e308]) AS x": [1e308] * 3,
+    "AVG(x) FROM UNNEST([1e308, 1e308]) AS x": [1e308],
+    "AVG(x) FROM UNNEST([-1e308, -1.5e308]) AS x": [-1.25e308],
+    f"AVG(x) FROM UNNEST([1e308, 1e308, {_INF}]) AS x": [float("inf")],
+    "AVG(DISTINCT x) FROM UNNEST([1e308, 1e308, 1.5e308]) AS x": [1.25e308],
+    "AVG(x) OVER () FROM UNNEST([1e308, 1e308]) AS x": [1e308] * 2,
+}
+"""Sums whose parts, or whose results as FLOAT64, are out of range on the way."""
+FAILING_SUMS = f"""
+SUM(x) FROM UNNEST([{_MOST}, 1]) AS x
+SUM(x) FROM UNNEST([{_LEAST}, -1]) AS x
+SUM(DISTINCT x) FROM UNNEST([{_MOST}, 1]) AS x
+SUM(x) OVER () FROM UNNEST([{_MOST}, 1]) AS x
+SUM(x) FROM UNNEST([1e308, 1e308]) AS x
+SUM(x) FROM UNNEST([-1e308, -1.5e308, 1e307]) AS x
+SUM(DISTINCT x) FROM UNNEST([1e308, 1.1e308]) AS x
+SUM(x) OVER () FROM UNNEST([1e308, 1e308]) AS x
+SUM(f * 1e308) FROM v WHERE f BETWEEN -1e9 AND 1e9
+""".strip().splitlines()
+"""Sums that are out of range."""

@@ -23,9 +23,11 @@ from tests.query.googlesql.expressions import (
     AGGREGATES,
     EXPRESSIONS,
     FAILING,
+    FAILING_SUMS,
     FIELDS,
     QUERIES,
     ROWS,
+    SUMS,
 )
 
 if TYPE_CHECKING:
@@ -177,6 +179,26 @@ def test_what_is_an_error_in_bigquery_is_one_in_spark(engines: Engines) -> None:
             engines.by_bigquery(sql)
         with pytest.raises(PySparkException):
             engines.by_spark(sql)
+
+
+def test_sums_are_exact_in_both_engines(engines: Engines) -> None:
+    """However large the parts are; infinity and NaN come from infinity and NaN alone."""
+    different = {}
+    for text, expected in SUMS.items():
+        found = [by(f"SELECT {text}") for by in (engines.by_spark, engines.by_bigquery)]
+        if found != [[[plain(value)] for value in expected]] * 2:
+            different[text] = found
+    assert different == {}
+
+
+def test_sums_out_of_range_are_errors_in_both_engines(engines: Engines) -> None:
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - Spark may be missing
+
+    for text in FAILING_SUMS:
+        with pytest.raises(BadRequest, match=r"overflow|out of range"):
+            engines.by_bigquery(f"SELECT {text}")
+        with pytest.raises(PySparkException, match=r"overflow|OVERFLOW|OUT_OF_RANGE"):
+            engines.by_spark(f"SELECT {text}")
 
 
 def test_queries_have_the_same_rows_in_both_engines(engines: Engines) -> None:

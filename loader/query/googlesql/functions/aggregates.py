@@ -9,11 +9,12 @@ from sqlglot import exp
 
 from loader.query.errors import Code
 from loader.query.googlesql.comparisons import check_comparable
-from loader.query.googlesql.conversions import coerced, wanted
+from loader.query.googlesql.conversions import wanted
 from loader.query.googlesql.functions.aggregating import Aggregate, opened
 from loader.query.googlesql.functions.collecting import COLLECTING
+from loader.query.googlesql.functions.sums import average_of, sum_of
 from loader.query.googlesql.positions import refusal
-from loader.query.googlesql.types import BOOL, FLOAT64, INT64, NULL, NUMERIC
+from loader.query.googlesql.types import BOOL, FLOAT64, INT64, NULL
 
 if TYPE_CHECKING:
     from loader.query.googlesql.functions.aggregating import Rule
@@ -43,36 +44,6 @@ def _countif(one: Aggregate) -> Value:
     one.call.count(1, 1)
     condition = one.call.place.condition(one.call.nodes[0], "the argument of COUNTIF")
     return one.made("count_if({0}){over}", INT64, condition.sql)
-
-
-def _sum(one: Aggregate) -> Value:
-    one.plain("distinct")
-    one.call.count(1, 1)
-    value = one.call.value(0)
-    if value.type not in {INT64, FLOAT64, NUMERIC, NULL}:
-        raise refusal(Code.TYPE, f"SUM does not take {value.type}", one.call.node)
-    kind = value.type if value.type != NULL else INT64
-    given = coerced(value, kind)
-    assert given is not None
-    template = f"sum({_word(one)}{{0}}){{over}}"
-    if kind == NUMERIC:
-        template = f"CAST({template} AS DECIMAL(38, 9))"
-    return one.made(template, kind, given.sql)
-
-
-def _word(one: Aggregate) -> str:
-    return "DISTINCT " if one.modifiers.distinct else ""
-
-
-def _average(one: Aggregate) -> Value:
-    one.plain("distinct")
-    one.call.count(1, 1)
-    value = one.call.value(0)
-    if value.type == NUMERIC:
-        raise one.call.unsupported("AVG of NUMERIC")
-    if value.type not in {INT64, FLOAT64, NULL}:
-        raise refusal(Code.TYPE, f"AVG does not take {value.type}", one.call.node)
-    return one.made(f"avg({_word(one)}{{0}}){{over}}", FLOAT64, value.sql)
 
 
 def _extreme(one: Aggregate) -> Value:
@@ -164,8 +135,8 @@ def _distinct_count(one: Aggregate) -> Value:
 AGGREGATES: dict[str, Rule] = {
     "COUNT": _count,
     "COUNTIF": _countif,
-    "SUM": _sum,
-    "AVG": _average,
+    "SUM": sum_of,
+    "AVG": average_of,
     "MIN": _extreme,
     "MAX": _extreme,
     "ANY_VALUE": _any_value,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from loader.query.googlesql.positions import unsupported
-from loader.query.googlesql.values import Value, filled
+from loader.query.googlesql.values import Value, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,8 +55,11 @@ class Aggregate:
     over: str = ""
 
     def made(self, template: str, kind: Type, *values: str) -> Value:
-        """Fill a template, in which `{over}` stands after each aggregate."""
-        return Value(filled(template.replace("{over}", self.over), list(values)), kind)
+        """Fill a template, in which `{over}` stands after each aggregate.
+
+        Its operands are not named, however long they are: no aggregate can stand in a lambda.
+        """
+        return Value(written(template.replace("{over}", self.over), values), kind)
 
     def plain(self, *allowed: str) -> None:
         """Refuse modifiers that the function does not have.
