@@ -38,13 +38,12 @@ _PERHAPS = (
 
 def aggregate(node: exp.Expr) -> exp.Expr:
     """Rewrite SUM(x) and AVG(x); those over a window are rewritten with it."""
+    plain = node
     if isinstance(node, exp.Avg):
-        argument = _argument(node)
         plain = node.copy()
-        _argument(plain).replace(call("bq_no_numeric", argument.copy()))
+        argument = _argument(plain)
+        argument.replace(call("bq_no_numeric", argument.copy()))
         plain.args["this"].meta.update(node.this.meta)
-    else:
-        plain = node
     return plain if isinstance(node.parent, exp.Window) else _checked(plain, node.copy(), node)
 
 
