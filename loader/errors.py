@@ -43,9 +43,15 @@ TRANSIENT = frozenset(
     }
 )
 """Error reasons for which BigQuery's documentation recommends a retry with a new job id."""
+GONE = "ObjectsGone"
+"""The ErrorClass of a day that was read, and had fewer good rows than it was loaded with."""
+WOULD_LOSE = "WouldLoseRows"
+"""The ErrorClass of a day that was not even read: objects are gone that it was loaded from."""
+REFUSALS = frozenset({GONE, WOULD_LOSE})
+"""ErrorClasses of days that no further try mends: they are refused, and told at once."""
 _CLASSES = {
     FailureClass.TRANSIENT: TRANSIENT | {"CountMismatch", "MissingError", "notFound"},
-    FailureClass.DATA: {"invalid", "TooManyBad", "ObjectsGone", "AuditDiffers"},
+    FailureClass.DATA: {"invalid", "TooManyBad", GONE, WOULD_LOSE, "AuditDiffers"},
     FailureClass.SCHEMA: {"SchemaError", "invalidSchema", "duplicate"},
     FailureClass.PERMISSION: {"accessDenied", "NoBucketError", "blocked"},
     FailureClass.QUOTA: {"quotaExceeded", "billingNotEnabled", "billingTierLimitExceeded"},

@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from loader.errors import FailureClass, failure_class
+from loader.errors import REFUSALS, FailureClass, failure_class
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 MARKED = "AuditDiffers"
+PASSING = frozenset({FailureClass.TRANSIENT, FailureClass.QUOTA})
+"""Classes of failures of a table as a whole that are told when they last; others at once."""
 _ABANDONED = "abandoned"
 _TEXT_MAX = 300
 _NAMED_MAX = 3
@@ -46,6 +48,16 @@ _TO_OPERATOR = {
     FailureClass.BUG: "Report it, with this row of the ledger and the run's log; other days are"
     " not affected.",
 }
+
+
+_GONE_TO_PRODUCER = (
+    "nothing is wrong with your files; what was loaded stays, and the operator must look at it"
+)
+_GONE_TO_OPERATOR = (
+    "Restore the objects, which the column Objects of the day's last success tells by their"
+    " digests, or name all buckets; if they are gone on purpose, run jostler-load with"
+    " --accept-deletions. What was loaded stays as it is meanwhile."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +88,17 @@ def class_of(row: Row) -> FailureClass:
     return failure_class(row["ErrorClass"] or "", row["ErrorText"] or "")  # of an older loader
 
 
+def is_refusal(row: Row) -> bool:
+    """Return whether a ledger row says that no further try of the same can help.
+
+    That is a day with too many bad rows, one that would lose rows, or a table that cannot be used.
+    """
+    if row["Status"] != "failed":
+        return bool(row["Status"] == "rejected")
+    whole = row["date"] is None and class_of(row) not in PASSING
+    return whole or row["ErrorClass"] in REFUSALS
+
+
 def sentence(row: Row, flaw: Flaw | None = None) -> str:
     """Return what the producer is told: what happened to which day, why, and what to do.
 
@@ -89,6 +112,8 @@ def sentence(row: Row, flaw: Flaw | None = None) -> str:
         happened = f"was refused: {row['RowsRejected']} of its {row['RowsRead']} rows are bad"
     elif row["Status"] == _ABANDONED:
         happened = "was given up"
+    elif is_refusal(row):
+        happened = "was refused"
     why = ""
     if flaw:
         of = f"file {flaw.filename}" if flaw.filename else f"line {flaw.line} of {flaw.url}"
@@ -96,7 +121,8 @@ def sentence(row: Row, flaw: Flaw | None = None) -> str:
         why = f" (first {of}{field}: {_short(flaw.detail or flaw.reason)})"
     elif row["Status"] != "rejected":
         why = f" ({_short(row['ErrorText'] or 'no reason was recorded')})"
-    return f"{_what(row)} {happened}{why}: {_TO_PRODUCER[kind]}"
+    gone = row["ErrorClass"] in REFUSALS
+    return f"{_what(row)} {happened}{why}: {_GONE_TO_PRODUCER if gone else _TO_PRODUCER[kind]}"
 
 
 def advice(row: Row, flaw: Flaw | None = None) -> str:
@@ -120,7 +146,8 @@ def advice(row: Row, flaw: Flaw | None = None) -> str:
         parts.append(
             "It is tried again when the day changes, when somebody requests it, or with --force."
         )
-    return " ".join([*parts, _TO_OPERATOR[kind]])
+    gone = row["ErrorClass"] in REFUSALS
+    return " ".join([*parts, _GONE_TO_OPERATOR if gone else _TO_OPERATOR[kind]])
 
 
 def _located(row: Row) -> list[str]:

@@ -9,14 +9,16 @@ Pure.
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from loader.bigquery.record import request_columns
+from loader.bigquery.record import row_of_unread
 from loader.errors import TRANSIENT, FailureClass
 from loader.plan.due import Status
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from loader.bigquery.record import Outcome, Run
     from loader.bigquery.warehouse import Json
     from loader.plan.due import Known
@@ -25,10 +27,6 @@ TRIES = 3
 """How often a day is tried in a run, if its failure can pass."""
 PAUSE_S = 5.0
 GROWTH = 3
-_NUMBERS = (
-    *("Bundles", "Rewritten", "Corrupt", "PackedBytes"),
-    *("RowsRead", "RowsLoaded", "RowsRejected", "RowsRepeated", "RowsWithheld", "RowsRenewed"),
-)
 
 
 def can_pass(outcome: Outcome) -> bool:
@@ -63,29 +61,13 @@ def failing_since(outcome: Outcome, known: Known, now: datetime, after_s: float)
 
 def abandoned_row(outcome: Outcome, known: Known, run: Run, made_ms: int) -> Json:
     """Return the ledger row of a day that is given up; it counts no rows, the row before does."""
-    now = datetime.now(UTC).isoformat()
-    return {
-        **dict.fromkeys(_NUMBERS, 0),
-        "table": str(outcome.day.table.name),
-        "Experiment": outcome.day.table.experiment,
-        "Datatype": outcome.day.table.sources[0].datatype,
-        "date": outcome.day.date.isoformat(),
-        "Status": str(Status.ABANDONED),
-        "Attempt": outcome.attempt,
-        "Started": now,
-        "Finished": now,
-        "Seconds": 0.0,
-        "Reason": outcome.day.reason,
-        **request_columns(outcome.day.requested),
-        "Fingerprint": outcome.day.fingerprint,
-        "Buckets": " ".join(sorted(known.buckets)),
-        "TableMade": made_ms,
-        "JobID": "",
-        "ErrorClass": outcome.error,
-        "ErrorText": outcome.why,
-        "FailureClass": str(outcome.failure or ""),
-        "Errors": "",
-        "RunID": run.id,
-        "Host": run.host,
-        "Version": run.version,
-    }
+    return row_of_unread(
+        outcome.day,
+        Status.ABANDONED,
+        known,
+        run,
+        made_ms=made_ms,
+        why=(outcome.error, outcome.why),
+        attempt=outcome.attempt,
+        failure=outcome.failure,
+    )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from loader.bigquery import tables
 from loader.bigquery.governance import Governance
-from loader.bigquery.record import row_of_failure
+from loader.bigquery.record import row_of_failure, row_of_unread
 from loader.bigquery.requests import Requests
 from loader.bigquery.views import prepare_views
 from loader.bucket import open_bucket
@@ -45,9 +45,10 @@ if TYPE_CHECKING:
     from loader.bigquery.batches import Batches
     from loader.bigquery.record import Run
     from loader.bigquery.tables import Ready
-    from loader.bigquery.warehouse import Warehouse
+    from loader.bigquery.warehouse import Json, Warehouse
     from loader.cli.console import Console
     from loader.cli.options import Options
+    from loader.errors import LoaderError
     from loader.plan.discover import Bundle
     from loader.plan.due import DayKey, Known, Loaded
 
@@ -71,6 +72,7 @@ class Planner:
         ready: the tables that are ready for load jobs, by name.
         known: the newest ledger rows, by day.
         datatypes: experiment and datatype of each table found.
+        unusable: the tables that cannot be used because of their schemas in the buckets, and why.
         assets: what the buckets' assets say of experiments and datatypes.
         warehouse: as given.
     """
@@ -96,6 +98,7 @@ class Planner:
         self.ready: dict[str, Ready] = {}
         self.known: dict[DayKey, Known] = {}
         self.datatypes: set[tuple[str, str]] = set()
+        self.unusable: list[tuple[Table, LoaderError]] = []
         self.assets = RunAssets()
         self._requests = Requests(warehouse, batches.ledger, run.id)
         self._asking = Asking(self._requests, options, console)
@@ -111,7 +114,9 @@ class Planner:
             for name in (table.name, table.view):
                 if name.is_mapped:
                     self._console.event("name.mapped", wanted=name.wanted, dataset=name.dataset)
-        self.assets = assets_of(found.tables, self._options)
+        self.unusable = found.unusable
+        all_tables = found.tables + [table for table, _ in found.unusable]
+        self.assets = assets_of(all_tables, self._options)
         for what, why in self.assets.problems:
             self.problem(what, why)
         return found.tables
@@ -133,8 +138,7 @@ class Planner:
             except (SchemaError, WarehouseError) as exc:
                 self.problem(str(table.name), str(exc))
                 if not self._options.dry_run and not self._options.verify_only:
-                    row = row_of_failure(table, exc, self._run)
-                    self._batches.add(row).add_done_callback(self.report_unwritten)
+                    self._record(row_of_failure(table, exc, self._run))
                 continue
             given = self._options.period == GIVEN
             new = not ready or ready.from_beginning
@@ -151,7 +155,9 @@ class Planner:
         return self._each(found, lambda table: tables.look(self.warehouse, table))
 
     def prepare(self, found: Iterable[Table]) -> list[Table]:
-        """Create or change the tables and their views."""
+        """Create or change the tables and their views; record which cannot be used."""
+        for table, error in self.unusable:
+            self._record(row_of_failure(table, error, self._run))
         ready = self._each(found, self._prepare)
         made = [(table, self.ready[str(table.name)]) for table in ready]
         for view in prepare_views(self.warehouse, made, self.problem):
@@ -185,6 +191,30 @@ class Planner:
         if ready.changes:
             self._console.event("table.changed", table=str(table.name), what=ready.changes[0])
         return ready
+
+    def _record(self, row: Json) -> None:
+        self._batches.add(row).add_done_callback(self.report_unwritten)
+
+    def record_refusals(self, refusals: Iterable[Refusal]) -> None:
+        """Record the days that are not loaded because that would lose rows, each once.
+
+        A refusal that the newest row of the day tells already has no row: with `--every 5m` there
+        would be hundreds a day.
+        """
+        for refusal in refusals:
+            known = self.known.get(refusal.day.key, UNKNOWN)
+            if not refusal.error or refusal.is_known(known):
+                continue
+            self._record(
+                row_of_unread(
+                    refusal.day,
+                    refusal.status,
+                    known,
+                    self._run,
+                    made_ms=self.ready[refusal.day.key[0]].made_ms,
+                    why=(refusal.error, refusal.why),
+                )
+            )
 
     def report_unwritten(self, written: Future[None]) -> None:
         """Report that a row of the ledger could not be written."""

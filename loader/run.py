@@ -24,11 +24,11 @@ from loader.bigquery.batches import Batches
 from loader.bigquery.ledger import Ledger
 from loader.bigquery.notifications import Notifications
 from loader.bigquery.partition_load import PartitionLoader
-from loader.bigquery.record import STARTED, Outcome, Run
+from loader.bigquery.record import STARTED, Outcome, Run, row_of_unread
 from loader.bigquery.reference import Reference
 from loader.bigquery.warehouse import Warehouse
 from loader.cli.console import Progress
-from loader.errors import UsageError
+from loader.errors import FailureClass, UsageError
 from loader.loading import Loading
 from loader.notify.outbox import Outbox
 from loader.notify.receivers import NO_SECRETS, secrets_from
@@ -125,7 +125,7 @@ class Loader:
         found = self.planner.discover()
         self._ledger.prepare()
         self.planner.prepare_requests()
-        for table in found:
+        for table in found + [table for table, _ in self.planner.unusable]:
             self.outbox.subscribe(str(table.name), self.planner.assets.of(table).notify or ())
         outcomes: dict[DayKey, Outcome] = {}
         with ExitStack() as stack:
@@ -166,6 +166,7 @@ class Loader:
     ) -> None:
         """Load days, and again those that another loader changed meanwhile."""
         for _ in range(ROUNDS):
+            self.planner.record_refusals(refusals)
             for refusal in refusals:
                 outcomes[refusal.day.key] = _refused(refusal)
             for outcome in self._load_all(due, verifier):
@@ -198,12 +199,14 @@ class Loader:
             after_s = self._options.give_up_after_s
             if not (since := giving_up.failing_since(outcome, before, now, after_s)):
                 continue
-            made_ms = self.planner.ready[key[0]].made_ms
-            row = giving_up.abandoned_row(outcome, before, self._run, made_ms)
+            row = giving_up.abandoned_row(outcome, before, self._run, self._made_ms(key))
             self._batches.add(row).add_done_callback(self.planner.report_unwritten)
             outcomes[key] = replace(outcome, status=Status.ABANDONED)
             facts = {"table": key[0], "day": str(key[1]), "since": since.isoformat()}
             self._console.event("day.abandoned", "error", **facts, why=outcome.why)
+
+    def _made_ms(self, key: DayKey) -> int:
+        return self.planner.ready[key[0]].made_ms
 
     def compare(self) -> Reconciliation:
         """Compare all days of the window with their index and with BigQuery; change nothing."""
@@ -295,10 +298,28 @@ class Loader:
             why = f"a mistake in the loader, please report it: {type(exc).__name__}: {exc}"
             facts = {"table": str(day.table.name), "day": str(day.date), "error": why}
             self._console.event("day.crashed", "error", **facts, trace=traceback.format_exc())
-            outcome = Future()
-            outcome.set_result(Outcome(day=day, status=Status.FAILED, why=why))
+            outcome = self._crashed(day, type(exc).__name__, why)
         outcome.add_done_callback(self._report_end)
         return outcome
+
+    def _crashed(self, day: TableDay, error: str, why: str) -> Future[Outcome]:
+        """Record a day that failed for a reason that nobody foresaw."""
+        known, made_ms = self.planner.known.get(day.key, UNKNOWN), self._made_ms(day.key)
+        failed, error_of = Status.FAILED, (error, why)
+        row = row_of_unread(day, failed, known, self._run, made_ms=made_ms, why=error_of)
+        ended: Future[Outcome] = Future()
+        outcome = Outcome(
+            day=day,
+            status=failed,
+            why=why,
+            error=error,
+            failure=FailureClass.BUG,
+            attempt=day.attempt,
+        )
+        written = self._batches.add(row)
+        written.add_done_callback(self.planner.report_unwritten)
+        written.add_done_callback(lambda _: ended.set_result(outcome))
+        return ended
 
     def _report_end(self, ended: Future[Outcome]) -> None:
         outcome = ended.result()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from jostler.format.bigquery_names import TableName
 from jostler.schema import Field, Relation, compare, fields_from_api, merged
 from loader.bigquery.warehouse import api_schema
-from loader.errors import RunError, WarehouseError
+from loader.errors import WOULD_LOSE, RunError, WarehouseError
 from loader.plan.due import DIGEST_BYTES, Known, Loaded, Status
 
 if TYPE_CHECKING:
@@ -116,9 +116,9 @@ Version       STRING    Of the loader, of Python and of Spark.
 
 NOTIFICATION_FIELDS = columns("""
 table         STRING    Table of the day, as project.dataset.table; null of a subscription.
-date          DATE      The day that the receiver is told of; null of a subscription.
+date          DATE      The day that the receiver is told of; null of a subscription or a whole table.
 EventID       STRING    Id of the CloudEvent; the same whenever the event is sent.
-Type          STRING    Of the CloudEvent: jostler.day.loaded, refused, failed or abandoned.
+Type          STRING    Of the CloudEvent, as jostler.day.loaded; null of a subscription.
 Receiver      STRING    Digest of the receiver's whole URL.
 Address       STRING    The receiver's scheme and host; path and query may hold a secret.
 State         STRING    subscribed (from when on it is told), delivered, waiting, or expired.
@@ -144,10 +144,11 @@ SELECT r.* FROM `{reject_rows}` AS r JOIN `{days}` AS d
   ON r.`table` = d.`table` AND r.`date` = d.`date` AND r.RunID = d.RunID"""
 _STATE_SQL = """\
 SELECT `table`, `date`, Attempt, Status, Fingerprint, Buckets, TableMade, RowsRead, RowsRejected,
-  FailedSince
+  FailedSince, ErrorClass, ErrorText
 FROM (
   SELECT *,
-    MIN(IF(Status = 'failed' AND (ended IS NULL OR Finished > ended), Finished, NULL)) OVER (
+    MIN(IF(Status = 'failed' AND IFNULL(ErrorClass, '') != '{would_lose}'
+        AND (ended IS NULL OR Finished > ended), Finished, NULL)) OVER (
       PARTITION BY `table`, `date`, TableMade, Fingerprint) AS FailedSince,
     ROW_NUMBER() OVER (
       PARTITION BY `table`, `date` ORDER BY TableMade DESC, Attempt DESC, Finished DESC) AS nth
@@ -328,7 +329,7 @@ class Ledger:
         """
         if not tables:
             return {}
-        sql = _STATE_SQL.format(loads=self.name(LOADS))
+        sql = _STATE_SQL.format(loads=self.name(LOADS), would_lose=WOULD_LOSE)
         return {
             (row["table"], row["date"]): Known(
                 attempt=row["Attempt"],
@@ -337,6 +338,7 @@ class Ledger:
                 buckets=frozenset((row["Buckets"] or "").split()),
                 bad_fraction=(row["RowsRejected"] or 0) / max(1, row["RowsRead"] or 0),
                 failed_since=row["FailedSince"],
+                error=(row["ErrorClass"] or "", row["ErrorText"] or ""),
             )
             for row in self._warehouse.rows(sql, tables=sorted(tables))
             if row["TableMade"] == tables[row["table"]]

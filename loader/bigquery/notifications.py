@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from loader.bigquery.appends import LedgerAppender, LedgerRow
 from loader.bigquery.ledger import LOADS, NOTIFICATIONS, REJECT_ROWS
-from loader.explain import MARKED, Flaw
+from loader.errors import REFUSALS
+from loader.explain import MARKED, PASSING, Flaw
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,21 +30,39 @@ SUBSCRIBED, DELIVERED, WAITING, EXPIRED = "subscribed", "delivered", "waiting", 
 
 # The column Objects is left out: it has eight characters for each object of the day, which would
 # make events of hundreds of KB.
+# What is told once ends when the day ends otherwise; of a table as a whole, with the first day that
+# a run records which does not find the table wrong.
 _DUE_SQL = """\
-SELECT * EXCEPT (ended, failures) FROM (
-  SELECT *, COUNTIF(Status = 'failed' AND IFNULL(ErrorClass, '') != '{marked}') OVER (
-    PARTITION BY `table`, `date`, ended ORDER BY Finished, Attempt
-    ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS failures
+SELECT * EXCEPT (refused, fine, ended, failures, nth) FROM (
+  SELECT *,
+    COUNTIF(Status = 'failed' AND NOT refused AND IFNULL(ErrorClass, '') != '{marked}') OVER (
+      PARTITION BY `table`, `date`, ended ORDER BY Finished, Attempt
+      ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS failures,
+    ROW_NUMBER() OVER (
+      PARTITION BY `table`, `date`, ended, Fingerprint, ErrorClass, ErrorText
+      ORDER BY Finished, Attempt) AS nth
   FROM (
-    SELECT * EXCEPT (Objects), COUNTIF(
-      Status IN ('success', 'rejected', 'abandoned', 'deleted')) OVER (
-      PARTITION BY `table`, `date` ORDER BY Finished, Attempt
-      ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS ended
-    FROM `{loads}` WHERE `date` IS NOT NULL AND Status != 'skipped'
+    SELECT *, IF(`date` IS NULL,
+      COUNTIF(fine) OVER (
+        PARTITION BY `table` ORDER BY Finished, Attempt
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW),
+      COUNTIF(Status IN ('success', 'rejected', 'abandoned', 'deleted')) OVER (
+        PARTITION BY `table`, `date` ORDER BY Finished, Attempt
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)) AS ended
+    FROM (
+      SELECT * EXCEPT (Objects),
+        `date` IS NOT NULL AND COUNTIF(`date` IS NULL) OVER (
+          PARTITION BY `table`, RunID) = 0 AS fine,
+        Status = 'failed' AND (IFNULL(ErrorClass, '') IN ({refusals})
+          OR (`date` IS NULL AND IFNULL(FailureClass, '') NOT IN ({passing}))) AS refused
+      FROM `{loads}` WHERE Status != 'skipped'
+    )
   )
 )
 WHERE Finished >= TIMESTAMP '{since}' AND (Status IN ('success', 'rejected', 'abandoned')
-  OR (Status = 'failed' AND IFNULL(ErrorClass, '') != '{marked}' AND failures = {times}))
+  OR (refused AND nth = 1)
+  OR (Status = 'failed' AND NOT refused AND IFNULL(ErrorClass, '') != '{marked}'
+    AND failures = {times}))
 ORDER BY Finished, `table`, `date`"""
 _STATES_SQL = """\
 SELECT EventID, Receiver, State, Tries, Written FROM `{notifications}`
@@ -129,7 +148,12 @@ class Notifications:
             WarehouseError: BigQuery cannot be asked.
         """
         sql = _DUE_SQL.format(
-            loads=self.source, since=since.isoformat(), marked=MARKED, times=TIMES
+            loads=self.source,
+            since=since.isoformat(),
+            marked=MARKED,
+            times=TIMES,
+            refusals=_texts(REFUSALS),
+            passing=_texts(PASSING),
         )
         return self._warehouse.rows(sql)
 
@@ -165,6 +189,11 @@ class Notifications:
         parts = [LedgerRow("", row.get("date") or "", row) for row in rows]
         if parts:
             self._appender.append(self._run, parts)
+
+
+def _texts(labels: Iterable[str]) -> str:
+    """Return labels of our own as literals of SQL."""
+    return ", ".join(f"'{label}'" for label in sorted(labels))
 
 
 def day_key(row: Json) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ from loader.bigquery.appends import BadRows
 from loader.bigquery.batches import URIS_MAX
 from loader.bigquery.record import MISMATCH, DayReport, Outcome, Run
 from loader.bucket import open_bucket, split_url
-from loader.errors import BucketError, MissingError, WarehouseError
+from loader.errors import GONE, BucketError, MissingError, WarehouseError
 from loader.plan.due import EPOCH, Asked, Status, loss_message
 from loader.plan.losses import has_merged, left_out, merged_since, too_few
 from loader.spark.wave import refused_id
@@ -104,7 +104,7 @@ class PartitionLoader:
         if merged_since(day):
             return _ended(_changed(day, day.attempt))
         if found.good < day.owed:
-            return self._failed(report, "ObjectsGone", too_few(found.good, day.owed))
+            return self._failed(report, GONE, too_few(found.good, day.owed))
         max_bad = day.max_bad(self._run.max_bad)
         if found.bad_fraction > max_bad:
             why = f"{found.rejected} of {found.rows} rows are bad, more than {max_bad:g}"
@@ -130,7 +130,7 @@ class PartitionLoader:
             row["Errors"] = json.dumps(failed.errors)
             recorded = self._record(report, row, failed)
         if ended.lost:  # with the day's old number, so that the next run meets the same job again
-            return self._failed(report, "ObjectsGone", ended.lost)
+            return self._failed(report, GONE, ended.lost)
         if ended.overtaken or job is None:
             return _ended(_changed(day, ended.attempt))
         if job.reason:  # the last attempt failed, too

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from loader.spark.wave import StagingPaths, Verified
 
 STARTED = "%Y%m%dt%H%M%S"
+_NUMBERS = (
+    *("Bundles", "Rewritten", "Corrupt", "PackedBytes"),
+    *("RowsRead", "RowsLoaded", "RowsRejected", "RowsRepeated", "RowsWithheld", "RowsRenewed"),
+)
 VERIFIED = ("trusted", "sampled", "full")
 """The ways in which bundles are verified, as `Outcome` counts them."""
 MISMATCH = "CountMismatch"
@@ -180,6 +184,57 @@ class DayReport:
             failure=FailureClass(row["FailureClass"]) if row["FailureClass"] else None,
             spent_s=row["Seconds"],
         )
+
+
+def row_of_unread(
+    day: TableDay,
+    status: Status,
+    known: Known,
+    run: Run,
+    *,
+    made_ms: int,
+    why: tuple[str, str],
+    attempt: int | None = None,
+    failure: FailureClass | None = None,
+) -> Json:
+    """Return the ledger row of a day that was not read now; it counts no rows.
+
+    Args:
+        day: the day.
+        status: how it ended.
+        known: its newest ledger row, which has the buckets that it was loaded from.
+        run: the values that all days of the run share.
+        made_ms: when its table was made.
+        why: ErrorClass and ErrorText.
+        attempt: the day's load jobs so far; None for those that the ledger knew.
+        failure: the class of the failure; None for that of `why`.
+    """
+    now = datetime.now(UTC).isoformat()
+    return {
+        **dict.fromkeys(_NUMBERS, 0),
+        "table": str(day.table.name),
+        "Experiment": day.table.experiment,
+        "Datatype": day.table.sources[0].datatype,
+        "date": day.date.isoformat(),
+        "Status": str(status),
+        "Attempt": day.attempt if attempt is None else attempt,
+        "Started": now,
+        "Finished": now,
+        "Seconds": 0.0,
+        "Reason": day.reason,
+        **request_columns(day.requested),
+        "Fingerprint": day.fingerprint,
+        "Buckets": " ".join(sorted(known.buckets)),
+        "TableMade": made_ms,
+        "JobID": "",
+        "ErrorClass": why[0],
+        "ErrorText": why[1],
+        "FailureClass": str(failure or failure_class(*why)),
+        "Errors": "",
+        "RunID": run.id,
+        "Host": run.host,
+        "Version": run.version,
+    }
 
 
 def row_of_failure(table: Table, error: LoaderError, run: Run) -> Json:

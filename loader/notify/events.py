@@ -16,7 +16,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from loader.explain import Flaw, advice, sentence
+from loader.errors import WOULD_LOSE
+from loader.explain import Flaw, advice, is_refusal, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 CONTENT_TYPE = "application/cloudevents+json; charset=UTF-8"
 _IDENTITY = ("table", "date", "TableMade", "Status", "Attempt", "JobID", "RunID", "Finished")
+_REFUSED = (*("table", "date", "TableMade", "Status", "Attempt"), "Fingerprint", "ErrorText")
 _SHOWN_MAX = 1000
 
 
 class Kind(StrEnum):
-    """What an event says of a day; the end of its `type`."""
+    """What an event says of a day, or of a table as a whole; the end of its `type`."""
 
     LOADED = "loaded"
     REFUSED = "refused"
@@ -44,8 +46,11 @@ KIND_OF_STATUS = {
     "failed": Kind.FAILED,
     "abandoned": Kind.ABANDONED,
 }
-"""Statuses of ledger rows that are told; of failures, the third one in a row."""
-TYPES = tuple(f"jostler.day.{kind}" for kind in Kind)
+"""Statuses of ledger rows that are told; of failures, the third in a row and refusals."""
+TYPES = (
+    *(f"jostler.day.{kind}" for kind in Kind),
+    *(f"jostler.table.{kind}" for kind in (Kind.REFUSED, Kind.FAILED)),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +61,7 @@ class Event:
         id: identifies the ledger row.
         type: one of `TYPES`.
         table: of the day, as project.dataset.table.
-        day: the day.
+        day: the day; None if it is about the table as a whole.
         finished: when the ledger row was written, UTC.
         body: the bytes of the request.
     """
@@ -64,7 +69,7 @@ class Event:
     id: str
     type: str
     table: str
-    day: date
+    day: date | None
     finished: datetime
     body: bytes
 
@@ -77,7 +82,8 @@ def event_of(row: Mapping[str, Any], ledger: TableName, flaw: Flaw | None = None
         ledger: the ledger's table, which is the event's source.
         flaw: the first bad row of the day, if it has one.
     """
-    kind = KIND_OF_STATUS[row["Status"]]
+    kind = Kind.REFUSED if is_refusal(row) else KIND_OF_STATUS[row["Status"]]
+    what, of = ("table", "") if row["date"] is None else ("day", f"/{row['date']}")
     data = {key: _plain(value) for key, value in row.items()}
     about: dict[str, str] = {
         "specversion": "1.0",
@@ -85,8 +91,8 @@ def event_of(row: Mapping[str, Any], ledger: TableName, flaw: Flaw | None = None
         # Full names of resources are written so by Google Cloud; project ids may have a colon.
         "source": f"//bigquery.googleapis.com/projects/{quote(ledger.project, safe=':')}"
         f"/datasets/{ledger.dataset}/tables/{ledger.table}",
-        "type": f"jostler.day.{kind}",
-        "subject": f"{row['table']}/{row['date']}",
+        "type": f"jostler.{what}.{kind}",
+        "subject": f"{row['table']}{of}",
         "time": str(data["Finished"]),
         "datacontenttype": "application/json",
     }
@@ -105,8 +111,13 @@ def event_of(row: Mapping[str, Any], ledger: TableName, flaw: Flaw | None = None
 
 
 def event_id(row: Mapping[str, Any]) -> str:
-    """Return the id of a ledger row's event: 32 hex digits."""
-    text = "\n".join(str(_plain(row.get(name))) for name in _IDENTITY)
+    """Return the id of a ledger row's event: 32 hex digits.
+
+    Two loaders that refuse a day for the same objects at the same time tell one event.
+    """
+    same = row.get("ErrorClass") == WOULD_LOSE
+    names = _REFUSED if same else _IDENTITY
+    text = "\n".join(str(_plain(row.get(name))) for name in names)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

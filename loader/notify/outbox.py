@@ -109,6 +109,7 @@ class Outbox:
         self._run = run
         self._console = console
         self._gap_s, self._end_s = gap_s, end_s
+        self._began = datetime.now(UTC)
         self._lines: dict[str, _Line] = {}
         self._news = threading.Event()
         self._ending = threading.Event()
@@ -180,8 +181,11 @@ class Outbox:
         self._console.event("notify.failed", "warning", error=why)
 
     def _subscribed(self) -> Known:
-        """Record from when on new receivers are told; return what the table knows."""
-        now = datetime.now(UTC)
+        """Record from when on new receivers are told; return what the table knows.
+
+        That is the beginning of the run: the first rows may be in the ledger by now.
+        """
+        now = self._began
         known = self._notifications.known(now - LOOK_BACK)
         new = [one for key, one in self.receivers.items() if key not in known.since]
         self._notifications.append(
@@ -224,14 +228,14 @@ class Outbox:
 
     def _waiting(self, rows: Sequence[Json], known: Known) -> dict[str, list[Json]]:
         """Return by receiver the ledger's rows that it is yet to be told of."""
-        found: dict[str, list[Json]] = defaultdict(list)
+        found: dict[str, dict[str, Json]] = defaultdict(dict)
         for row in rows:
             of_table = self._of_table.get(row["table"], ())
             for key in {one.id for one in (*self._everywhere, *of_table)}:
                 told = (event_id(row), key) in known.done
                 if not told and row["Finished"] >= known.since[key]:
-                    found[key].append(row)
-        return found
+                    found[key].setdefault(event_id(row), row)
+        return {key: list(rows_of.values()) for key, rows_of in found.items()}
 
     def _send(self, waiting: Mapping[str, Sequence[Event]], known: Known) -> list[Json]:
         """Send to all receivers at once, so that a slow one holds up no other."""
@@ -344,7 +348,7 @@ class Outbox:
         if event:
             row |= {
                 "table": event.table,
-                "date": event.day.isoformat(),
+                "date": event.day.isoformat() if event.day else None,
                 "EventID": event.id,
                 "Type": event.type,
                 "Recorded": event.finished.isoformat(),

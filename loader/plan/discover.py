@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from jostler.format.bigquery_names import TableName, table_name, view_name
@@ -36,7 +36,7 @@ from jostler.schema import (
     merged,
     table_schema,
 )
-from loader.errors import BucketError, NoBucketError
+from loader.errors import BucketError, LoaderError, NoBucketError, SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -150,14 +150,16 @@ class Discovered:
         problems: pairs of what is concerned and what is wrong.
         experiments: all experiments that have a table schema, selected or not.
         datatypes: all datatypes that have a table schema, selected or not.
-        unread: folder and datatype of each table schema that is unreadable.
+        unread: the place of each table schema that cannot be used, and why.
+        unusable: the tables of which a schema cannot be used, without columns, and why.
     """
 
     tables: list[Table] = field(default_factory=list)
     problems: list[tuple[str, str]] = field(default_factory=list)
     experiments: set[str] = field(default_factory=set)
     datatypes: set[str] = field(default_factory=set)
-    unread: set[tuple[str, str]] = field(default_factory=set)
+    unread: list[tuple[Source, LoaderError]] = field(default_factory=list)
+    unusable: list[tuple[Table, LoaderError]] = field(default_factory=list)
 
 
 def discover(buckets: Iterable[Bucket], options: Selection) -> Discovered:
@@ -175,34 +177,37 @@ def discover(buckets: Iterable[Bucket], options: Selection) -> Discovered:
     wanted: dict[str, set[str]] = defaultdict(set)
     for name, root in by_table:
         wanted[str(name)].add(root)
+    unread = {(source.place.root, source.datatype) for source, _ in found.unread}
     for (name, root), sources in sorted(by_table.items(), key=lambda item: str(item[0])):
-        if isinstance(fields := _together(sources), str):
-            found.problems.append((str(name), fields))
-        else:
-            first = sources[0]
-            view = view_name(
-                options.naming,
-                first.place,
-                first.datatype,
-                view_project=options.view_project,
-                project=options.project,
-                bucket=first.bucket.url,
-            )
-            rivals = tuple(sorted(wanted[str(name)] - {root}))
-            found.tables.append(
-                Table(
-                    name=name,
-                    view=view,
-                    sources=tuple(sources),
-                    fields=fields,
-                    rivals=rivals,
-                    whole=(root, first.datatype) not in found.unread,
-                )
-            )
+        fields = _together(sources)
+        if isinstance(fields, SchemaError):
+            found.problems.append((str(name), str(fields)))
+            found.unusable.append((_table(name, sources, (), options), fields))
+            continue
+        rivals = tuple(sorted(wanted[str(name)] - {root}))
+        whole = (root, sources[0].datatype) not in unread
+        table = _table(name, sources, fields, options)
+        found.tables.append(replace(table, rivals=rivals, whole=whole))
+    for source, error in found.unread:
+        name = table_name(options.naming, options.project, source.place, source.datatype)
+        found.unusable.append((_table(name, [source], (), options), error))
     if not options.allow_empty:
         found.problems += missing("experiment", options.experiment, found.experiments)
         found.problems += missing("datatype", options.datatype, found.datatypes | {INDEX})
     return found
+
+
+def _table(name: TableName, sources: list[Source], fields: Fields, options: Selection) -> Table:
+    first = sources[0]
+    view = view_name(
+        options.naming,
+        first.place,
+        first.datatype,
+        view_project=options.view_project,
+        project=options.project,
+        bucket=first.bucket.url,
+    )
+    return Table(name=name, view=view, sources=tuple(sources), fields=fields)
 
 
 def missing(what: str, wanted: Iterable[str], there: set[str]) -> Iterator[tuple[str, str]]:
@@ -233,8 +238,8 @@ def _of_bucket(bucket: Bucket, options: Selection, found: Discovered) -> Iterato
     yield from sources
 
 
-def _together(sources: list[Source]) -> Fields | str:
-    """Merge the schemas of several buckets; return a sentence if they are incompatible.
+def _together(sources: list[Source]) -> Fields | SchemaError:
+    """Merge the schemas of several buckets; return an error if they are incompatible.
 
     Each bucket may have columns that the others lack, because each has agents of its own.
     """
@@ -243,7 +248,8 @@ def _together(sources: list[Source]) -> Fields | str:
         union = merged(fields, source.fields)
         for one in (fields, source.fields):
             if (comparison := compare(one, union)).relation is Relation.INCOMPATIBLE:
-                return f"the schemas of several buckets differ: {'; '.join(comparison.conflicts)}"
+                why = "; ".join(comparison.conflicts)
+                return SchemaError(f"the schemas of several buckets differ: {why}")
         fields = union
     return fields
 
@@ -263,9 +269,10 @@ def _sources(bucket: Bucket, options: Selection, found: Discovered) -> Iterator[
             if options.datatype and datatype not in options.datatype:
                 continue
             fields = _fields(bucket, entry, datatype)
-            if isinstance(fields, str):
-                found.problems.append((f"{bucket.url}/{entry}", fields))
-                found.unread.add((place.root, datatype))
+            if isinstance(fields, LoaderError):
+                found.problems.append((f"{bucket.url}/{entry}", str(fields)))
+                unread = Source(bucket=bucket, place=place, datatype=datatype, fields=())
+                found.unread.append((unread, fields))
             else:
                 yield Source(bucket=bucket, place=place, datatype=datatype, fields=fields)
         # The Go agent stores index bundles but no schema for them; the schema is always the same.
@@ -306,20 +313,20 @@ def _schemas(
             problems.append((f"{bucket.url}/{name}", str(exc)))
 
 
-def _fields(bucket: Bucket, name: str, datatype: str) -> Fields | str:
-    """Read a table schema; return a sentence if it cannot be used."""
+def _fields(bucket: Bucket, name: str, datatype: str) -> Fields | LoaderError:
+    """Read a table schema; return an error if it cannot be used."""
     try:
         fields = fields_from_api(json.loads(bucket.read(name, "")))
         columns = {column.key: column.type for column in fields}
     except BucketError as exc:
-        return f"the table schema cannot be read: {exc}"
+        return BucketError(f"the table schema cannot be read: {exc}")
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as exc:
-        return f"is not a table schema: {_flaw(exc)}"
+        return SchemaError(f"is not a table schema: {_flaw(exc)}")
     if columns.get("date") == "DATE":
         return fields
     if datatype == INDEX and "filename" in columns:  # bare, as the Go agent's rows are
         return table_schema(fields)
-    return "the table schema has no column `date` of type DATE to partition by"
+    return SchemaError("the table schema has no column `date` of type DATE to partition by")
 
 
 def _flaw(exc: Exception) -> str:

@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from jostler.schema import to_json
+from loader.errors import WOULD_LOSE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -65,6 +66,7 @@ class Known:
         bad_fraction: the fraction of bad rows in that row.
         failed_since: when the day first failed with that fingerprint, since it last ended
             otherwise; None if it has not.
+        error: ErrorClass and ErrorText of that row.
     """
 
     attempt: int = 0
@@ -73,6 +75,7 @@ class Known:
     buckets: frozenset[str] = frozenset()
     bad_fraction: float = 0.0
     failed_since: datetime | None = None
+    error: tuple[str, str] = ("", "")
 
 
 UNKNOWN = Known()
@@ -157,11 +160,24 @@ class TableDay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A day that is not loaded, and why."""
+    """A day that is not loaded, and why.
+
+    Attributes:
+        day: the day.
+        status: how it ends in the run.
+        why: a sentence.
+        error: the ErrorClass of the ledger row that is to say so; empty if a row has said it.
+    """
 
     day: TableDay
     status: Status
     why: str
+    error: str = ""
+
+    def is_known(self, known: Known) -> bool:
+        """Return whether the day's newest ledger row says the same of the same objects."""
+        same = known.status is self.status and known.fingerprint == self.day.fingerprint
+        return same and known.error == (self.error, self.why)
 
 
 def fingerprint(bundles: Iterable[Bundle], schema: str) -> str:
@@ -244,7 +260,7 @@ def decide(
             " now or was not given: replacing it would lose rows; name all buckets, or use"
             " --accept-deletions"
         )
-        return Refusal(day=day, status=Status.FAILED, why=why)
+        return Refusal(day=day, status=Status.FAILED, why=why, error=WOULD_LOSE)
     if force or asked:
         return replace(day, reason=FORCED if force else REQUESTED)
     return _of_known(day, known, max_bad)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from jostler.format.names import INDEX, Day
 from jostler.format.nodes import is_merged_node
+from loader.errors import WOULD_LOSE
 from loader.plan.discover import bundles
 from loader.plan.due import Refusal, Status, gone_objects, loss_message
 from loader.plan.window import Window
@@ -28,7 +29,8 @@ def lost(day: TableDay, loaded: Loaded | None) -> Refusal | None:
     gone = gone_objects(day, loaded)
     if loaded is None or not gone or has_merged(day):
         return None
-    return Refusal(day=day, status=Status.FAILED, why=loss_message(gone, loaded.count))
+    why = loss_message(gone, loaded.count)
+    return Refusal(day=day, status=Status.FAILED, why=why, error=WOULD_LOSE)
 
 
 def owed(day: TableDay, loaded: Loaded | None) -> int:

@@ -49,7 +49,9 @@ def verified(world: World, day: TableDay, run_id: str) -> Verified:
     """Read the bundles of a day."""
     found = Verified(day=day)
     for bundle in day.bundles:
-        lines = gzip.decompress(world.get(bundle.name)).splitlines()
+        lines = gzip.decompress(
+            world.get(bundle.name, bundle.bucket.removeprefix("gs://"))
+        ).splitlines()
         bad = [(n, line) for n, line in enumerate(lines, 1) if not line.startswith(b"{")]
         found.rows += len(lines)
         found.rejected += len(bad)

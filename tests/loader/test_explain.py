@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from loader.errors import FailureClass
+from loader.errors import REFUSALS, FailureClass
 from loader.explain import Flaw, advice, class_of, sentence
 from loader.notify.events import KIND_OF_STATUS, Kind
 
@@ -75,10 +75,20 @@ def test_the_objects_that_bigquery_names_are_told() -> None:
 def test_a_failure_of_a_whole_table_and_one_of_an_older_loader_have_their_words() -> None:
     """The class that the ledger has counts; without one, label and text tell it."""
     whole = row("SchemaError", date=None, JobID=None, RowsRead=None)
-    assert sentence(whole).startswith("p.raw_ndt.ndt7 as a whole was not loaded")
+    assert sentence(whole).startswith("p.raw_ndt.ndt7 as a whole was refused")
     assert class_of(row("x", FailureClass="quota")) == "quota"
     assert class_of(row("accessDenied", FailureClass=None)) == "permission"
     assert "no reason was recorded" in sentence(row("", ""))
+
+
+@pytest.mark.parametrize("label", sorted(REFUSALS))
+def test_missing_objects_are_the_operators_matter(label: str) -> None:
+    """The producer's files were right, so the advice for bad rows would mislead."""
+    failed = row(label)
+    assert sentence(failed).startswith("p.raw_ndt.ndt7 2026-01-02 was refused (it did not work): ")
+    assert "mend what writes these files" not in sentence(failed)
+    assert "--accept-deletions" in advice(failed)
+    assert "jostler.rejects" not in advice(failed)
 
 
 def test_there_is_advice_for_each_class_and_an_event_for_each_kind() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import hmac
 import json
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from loader.bigquery import attempts
+from loader.bigquery.partition_load import PartitionLoader
 from loader.notify import outbox
 from tests.loader.plain import load
 from tests.loader.world import DAY, PLACE, row
@@ -109,6 +111,115 @@ def test_a_refused_day_says_file_field_and_what_to_do(world: World, hook: Receiv
     assert "line 1 of gs://" in event["advice"]
     assert "not-json" in event["advice"]
     assert "--max-bad-fraction" in event["advice"]
+
+
+def test_a_day_that_would_lose_rows_is_told_once_and_again_when_it_is_well(
+    world: World, hook: ReceivingServer
+) -> None:
+    """Each run refuses it anew, the ledger and the receiver are told once: under one id."""
+    put_day(world)
+    (first,) = world.names("autoload/v1/exp/foo1/")
+    content = world.get(first)
+    assert load(world).code == 0
+    world.remove(first)
+    put_day(world, row(2))
+    hook.status = 500
+    assert load(world, "--notify", hook.url).code == 1
+    hook.status = 200
+    assert load(world, "--notify", hook.url).code == 1
+    delivered = len(hook.got)
+
+    assert load(world, "--notify", hook.url).code == 1
+
+    assert len(hook.got) == delivered
+    assert len({event["id"] for event in hook.events}) == 1
+    event = hook.events[-1]
+    assert event["type"] == "jostler.day.refused"
+    assert "1 of the 1 objects that it was loaded from are gone" in event["summary"]
+    assert "--accept-deletions" in event["advice"]
+    assert event["data"]["ErrorClass"] == "WouldLoseRows"
+    assert [told["Status"] for told in world.ledger()] == ["success", "failed"]
+    world.put(first, content)
+    assert load(world, "--notify", hook.url).code == 0
+    assert hook.events[-1]["type"] == "jostler.day.loaded"
+    assert len(world.rows()) == 2
+    world.remove(first)
+    assert load(world, "--notify", hook.url).code == 1
+    assert hook.events[-1]["type"] == "jostler.day.refused"
+    assert hook.events[-1]["id"] != event["id"]
+
+
+def test_a_day_whose_bucket_was_not_given_is_told_and_keeps_its_buckets(
+    world: World, hook: ReceivingServer
+) -> None:
+    """The row that says so must not make the ledger forget where the day was loaded from."""
+    put_day(world)
+    other = world.storage.create_bucket(f"{world.bucket}-b")
+    name = world.names("autoload/v1/exp/foo1/")[0].replace("node1", "node2")
+    for blob, data in (
+        (PLACE.table_schema("foo1"), world.get(PLACE.table_schema("foo1"))),
+        (name, gzip.compress(row(2) + b"\n")),
+    ):
+        other.blob(blob).upload_from_string(data)
+    assert load(world, "--bucket", world.url, "--bucket", f"gs://{other.name}").code == 0
+
+    for _ in range(2):
+        assert load(world, "--notify", hook.url).code == 1
+
+    (event,) = hook.events
+    assert event["type"] == "jostler.day.refused"
+    assert f"gs://{other.name}" in event["summary"]
+    assert event["data"]["Buckets"].split() == sorted([world.url, f"gs://{other.name}"])
+    assert len(world.rows()) == 2
+
+
+@pytest.mark.parametrize("flaw", ["no JSON", "other type"])
+def test_a_datatype_whose_schema_is_wrong_is_told_once(
+    world: World, hook: ReceivingServer, flaw: str
+) -> None:
+    """It is refused as a whole, by an event of the table; its asset names who is told, too."""
+    put_day(world)
+    assert load(world).code == 0
+    schema = b"no JSON"
+    if flaw == "other type":
+        schema = world.get(PLACE.table_schema("foo1")).replace(b'"FLOAT"', b'"STRING"')
+        assert b'"STRING"' in schema
+    world.put(PLACE.table_schema("foo1"), schema)
+    with ReceivingServer() as own:
+        asset = {"revision": 1, "notify": [own.url]}
+        world.put(f"autoload/v1/assets/{PLACE.experiment}.foo1.json", json.dumps(asset).encode())
+
+        for _ in range(2):
+            assert load(world, "--notify", hook.url).code == 1
+
+        assert [event["id"] for event in own.events] == [event["id"] for event in hook.events]
+    (event,) = hook.events
+    assert event["type"] == "jostler.table.refused"
+    assert event["subject"] == f"{world.project}.raw_exp.foo1"
+    assert "foo1 as a whole was refused" in event["summary"]
+    assert event["data"]["date"] is None
+    assert event["advice"].startswith("schema: ")
+    (told,) = [one for one in notifications(world, "delivered") if one["Receiver"]][:1]
+    assert (told["date"], told["Type"]) == (None, "jostler.table.refused")
+
+
+def test_a_day_that_the_loader_itself_fails_is_told_when_it_lasts(
+    world: World, hook: ReceivingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mistake of ours is in the ledger as any failure, so three runs of it are an event."""
+    put_day(world)
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(PartitionLoader, "load", broken)
+    for _ in range(3):
+        assert load(world, "--notify", hook.url).code == 1
+
+    (event,) = hook.events
+    assert event["type"] == "jostler.day.failed"
+    assert event["advice"].startswith("bug: ")
+    assert "please report it" in event["summary"]
 
 
 def test_a_day_that_fails_three_times_in_a_run_is_told_once(

@@ -145,8 +145,8 @@ class World:
     def names(self, prefix: str = "") -> list[str]:
         return [blob.name for blob in self.storage.list_blobs(self.bucket, prefix=prefix)]
 
-    def get(self, name: str) -> bytes:
-        data: bytes = self.storage.bucket(self.bucket).blob(name).download_as_bytes()
+    def get(self, name: str, bucket: str = "") -> bytes:
+        data: bytes = self.storage.bucket(bucket or self.bucket).blob(name).download_as_bytes()
         return data
 
     def remove(self, name: str) -> None:
