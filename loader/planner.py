@@ -99,6 +99,7 @@ class Planner:
         self.known: dict[DayKey, Known] = {}
         self.datatypes: set[tuple[str, str]] = set()
         self.unusable: list[tuple[Table, LoaderError]] = []
+        self._broken: list[tuple[Table, str]] = []
         self.assets = RunAssets()
         self._requests = Requests(warehouse, batches.ledger, run.id)
         self._asking = Asking(self._requests, options, console)
@@ -115,6 +116,7 @@ class Planner:
                 if name.is_mapped:
                     self._console.event("name.mapped", wanted=name.wanted, dataset=name.dataset)
         self.unusable = found.unusable
+        self._broken = [(table, str(error)) for table, error in found.unusable]
         all_tables = found.tables + [table for table, _ in found.unusable]
         self.assets = assets_of(all_tables, self._options)
         for what, why in self.assets.problems:
@@ -137,6 +139,7 @@ class Planner:
                 ready = future.result()
             except (SchemaError, WarehouseError) as exc:
                 self.problem(str(table.name), str(exc))
+                self._broken.append((table, str(exc)))
                 if not self._options.dry_run and not self._options.verify_only:
                     self._record(row_of_failure(table, exc, self._run))
                 continue
@@ -242,7 +245,7 @@ class Planner:
         with ThreadPoolExecutor(THREADS, thread_name_prefix="list") as pool:
             days = [day for found in pool.map(self.listed, ready) for day in found]
         if take:
-            self._asking.take(ready, days, self.was_listed)
+            self._asking.take(ready, days, self.was_listed, self._broken)
         expired = "it is older than its table keeps days: a load would be deleted at once"
         self._asking.refuse(
             Refusal(day=day, status=Status.FAILED, why=expired) for day in days if day.has_expired

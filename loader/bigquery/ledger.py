@@ -116,7 +116,7 @@ Version       STRING    Of the loader, of Python and of Spark.
 
 NOTIFICATION_FIELDS = columns("""
 table         STRING    Table of the day, as project.dataset.table; null of a subscription.
-date          DATE      The day that the receiver is told of; null of a subscription or a whole table.
+date          DATE      The day that the receiver is told of; null of a subscription or a table.
 EventID       STRING    Id of the CloudEvent; the same whenever the event is sent.
 Type          STRING    Of the CloudEvent, as jostler.day.loaded; null of a subscription.
 Receiver      STRING    Digest of the receiver's whole URL.

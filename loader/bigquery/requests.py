@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from jostler.schema import Field, Mode
@@ -32,6 +32,16 @@ REQUESTS = "requests"
 REQUEST_DAYS = "request_days"
 STATUS = "request_status"
 TAKEN, REFUSED = "taken", "refused"
+KEPT = timedelta(days=7)
+"""How long a refused request is looked at again: its bundles, or its schema, may still come."""
+_NOT_LOADED = (
+    f"no run has loaded it for {KEPT.days} days: no loader runs that selects it, or its datatype is"
+    " not in the bucket any more"
+)
+_NOT_TAKEN = (
+    f"no run has taken it for {KEPT.days} days: no loader runs that selects all that it asks for,"
+    " or no experiment has this name"
+)
 _REQUIRED = frozenset({"RequestID", "Experiment", "StartDate", "RequestedAt"})
 _DEFAULTS = {
     "RequestID": "GENERATE_UUID()",
@@ -62,7 +72,7 @@ RequestedAt   TIMESTAMP When; now if it is not given.
 REQUEST_DAYS_FIELDS = columns("""
 RequestID     STRING    The request.
 table         STRING    Table as project.dataset.table; null when it is about the whole request.
-date          DATE      A day of the request that has bundles.
+date          DATE      A day of the request that has bundles; null when it is about the table.
 State         STRING    taken (it is to be loaded), or refused.
 Detail        STRING    Why it was refused.
 RunID         STRING    The run of the loader; begins with when it began.
@@ -94,12 +104,18 @@ LEFT JOIN (
 ) AS l ON l.`table` = d.`table` AND l.`date` = d.`date`
 WHERE l.upto IS NULL OR l.upto < r.RequestedAt"""  # noqa: S608 - as above
 _STATUS_SQL = f"""\
-WITH r AS {_NEWEST},
+WITH r AS (
+  SELECT *,
+    RequestedAt < TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {KEPT.days} DAY) AS Late
+  FROM {_NEWEST}
+),
 whole AS (
   SELECT RequestID, MAX(Detail) AS Detail FROM `{{request_days}}` WHERE `table` IS NULL GROUP BY 1
 ),
 d AS (
-  SELECT RequestID, `table`, `date`, MAX(Detail) AS Refused
+  SELECT RequestID, `table`, `date`, IFNULL(MAX(Detail), IF(
+    MAX(Written) < TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {KEPT.days} DAY),
+    '{_NOT_LOADED}', NULL)) AS Refused
   FROM `{{request_days}}` WHERE `table` IS NOT NULL GROUP BY 1, 2, 3
 ),
 l AS (
@@ -116,13 +132,14 @@ c AS (
     COUNTIF(Status IN ('failed', 'rejected', 'deleted')
       OR (Status IS NULL AND Refused IS NOT NULL)) AS failed,
     MIN(IF(Status = 'success', NULL, CONCAT(
-      CAST(`date` AS STRING), ' of ', `table`, ': ', IFNULL(ErrorText, Refused)))) AS why
+      IFNULL(CONCAT(CAST(`date` AS STRING), ' of '), ''), `table`, ': ',
+      IFNULL(ErrorText, Refused)))) AS why
   FROM l WHERE nth = 1 GROUP BY 1
 )
 SELECT r.RequestID, r.Experiment, r.Datatype, r.StartDate, r.EndDate, r.Reason, r.RequestedBy,
   r.RequestedAt,
   CASE
-    WHEN c.asked IS NULL AND whole.Detail IS NULL THEN 'open'
+    WHEN c.asked IS NULL AND whole.Detail IS NULL AND NOT r.Late THEN 'open'
     WHEN c.asked IS NULL THEN 'failed'
     WHEN c.done = c.asked THEN 'done'
     WHEN c.done + c.failed + c.given_up < c.asked THEN 'running'
@@ -130,7 +147,7 @@ SELECT r.RequestID, r.Experiment, r.Datatype, r.StartDate, r.EndDate, r.Reason, 
     ELSE 'given up'
   END AS State,
   IFNULL(c.asked, 0) AS DaysAsked, IFNULL(c.done, 0) AS DaysDone,
-  IF(c.asked IS NULL, whole.Detail, c.why) AS Error
+  IF(c.asked IS NULL, IFNULL(whole.Detail, IF(r.Late, '{_NOT_TAKEN}', NULL)), c.why) AS Error
 FROM r LEFT JOIN c ON c.RequestID = r.RequestID LEFT JOIN whole ON whole.RequestID = r.RequestID"""  # noqa: S608 - as above
 
 
@@ -228,15 +245,17 @@ class Requests:
         """Return the rows that record the days of a request."""
         return [self._row(request.id, day, TAKEN, "") for day in days]
 
-    def refuse(self, request_id: str, day: DayKey | None, why: str) -> Json:
-        """Return the row that records why a request, or a day of it, is refused."""
+    def refuse(self, request_id: str, day: tuple[str, date | None] | None, why: str) -> Json:
+        """Return the row that records why a request, or a table or a day of it, is refused."""
         return self._row(request_id, day, REFUSED, why)
 
-    def _row(self, request_id: str, day: DayKey | None, state: str, detail: str) -> Json:
+    def _row(
+        self, request_id: str, day: tuple[str, date | None] | None, state: str, detail: str
+    ) -> Json:
         return {
             "RequestID": request_id,
             "table": day[0] if day else None,
-            "date": day[1].isoformat() if day else None,
+            "date": day[1].isoformat() if day and day[1] else None,
             "State": state,
             "Detail": detail or None,
             "RunID": self._run,

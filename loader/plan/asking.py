@@ -13,9 +13,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from jostler.format.names import INDEX
+from loader.bigquery.requests import KEPT
 from loader.errors import WarehouseError
 from loader.plan.discover import nearest
-from loader.plan.window import GIVEN, Window
+from loader.plan.window import FIRST, GIVEN, LAST, Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from loader.plan.discover import Table
     from loader.plan.due import Asked, DayKey, Refusal, TableDay
 
-KEPT = timedelta(days=7)
-"""How long a refused request is looked at again: its bundles, or its schema, may still come."""
+Broken = list[tuple["Table", str]]
+"""Tables that this run cannot use, and why."""
 GAP = timedelta(days=7)
 """Days that are not further apart are listed together."""
 
@@ -93,7 +94,11 @@ class Asking:
         return any(_is_for(one, table) and day in _window(one) for one in self._open)
 
     def take(
-        self, tables: Iterable[Table], days: Iterable[TableDay], listed: Callable[[Table], bool]
+        self,
+        tables: Iterable[Table],
+        days: Iterable[TableDay],
+        listed: Callable[[Table], bool],
+        broken: Broken,
     ) -> None:
         """Take the open requests: record the days that they ask for.
 
@@ -101,6 +106,7 @@ class Asking:
             tables: all tables of the run that are ready.
             days: their listed days.
             listed: returns whether a table's days could be listed.
+            broken: the tables of the run that are not ready.
         """
         tables, days = list(tables), list(days)
         rows = []
@@ -108,13 +114,15 @@ class Asking:
             of = [table for table in tables if _is_for(request, table)]
             if not all(map(listed, of)):
                 continue  # which days there are is not known: the next run takes it
-            why = _flaw(request, of, tables)
+            wrong = [(str(table.name), why) for table, why in broken if _is_for(request, table)]
+            why = _flaw(request, of, tables, wrong)
             keys = [d.key for d in days if _is_for(request, d.table) and d.date in _window(request)]
             if why or not keys:
                 why = why or "no bundle of these days is in the bucket"
                 rows += self._refused(request, why)
                 continue
             rows += self._requests.take(request, keys)
+            rows += [self._requests.refuse(request.id, (name, None), why) for name, why in wrong]
             for key in keys:
                 self._pending.setdefault(key, []).append(request.asked)
                 self._pending[key].sort(key=lambda asked: asked.at, reverse=True)
@@ -169,15 +177,24 @@ def _is_for(request: Request, table: Table) -> bool:
 
 
 def _window(request: Request) -> Window:
-    return Window(start=request.first, end=max(request.first, request.last) + timedelta(days=1))
+    """Return the days of a request, as far as there can be bundles: people write 9999-12-31."""
+    first, last = max(request.first, FIRST), min(request.last, LAST)
+    return Window(start=first, end=max(first, last + timedelta(days=1)))
 
 
-def _flaw(request: Request, tables: list[Table], all_tables: list[Table]) -> str:
+def _flaw(
+    request: Request,
+    tables: list[Table],
+    all_tables: list[Table],
+    broken: list[tuple[str, str]],
+) -> str:
     """Return why a request cannot be carried out; empty if it can."""
     if request.last < request.first:
         return f"EndDate {request.last} is before StartDate {request.first}"
     if tables:
         return ""
+    if broken:
+        return "; ".join(f"{name} cannot be loaded now: {why}" for name, why in broken)
     names = {table.experiment for table in all_tables}
     what, wanted = "experiment", request.experiment
     if wanted in names:

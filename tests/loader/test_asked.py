@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from loader.bigquery.attempts import REQUEST_LABEL
 from loader.bigquery.ledger import LOADS_FIELDS, REJECT_FIELDS
 from tests.loader import plain
 from tests.loader.test_trust import _table
-from tests.loader.world import DAY, World, row
+from tests.loader.world import DAY, PLACE, World, row, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,6 +92,25 @@ def test_a_request_loads_its_days_anew_once_and_is_answered(loaded: World) -> No
     assert len(jobs(loaded)) == 5
 
 
+def test_a_request_is_running_while_its_days_are_loaded(loaded: World) -> None:
+    """Days done of days asked, as whoever looks meanwhile sees it."""
+    ask(loaded, DAY, DAY + timedelta(days=1))
+    loaded.fault("job_slow", job="-foo1-20260103-", seconds=8)
+    seen: list[list[tuple[Any, ...]]] = []
+
+    def half() -> bool:
+        seen.append(states(loaded))
+        return seen[-1] == [("running", 1, 2)]
+
+    with ThreadPoolExecutor(1) as pool:
+        ran = pool.submit(load, loaded, "--parallel-days", "1")
+        wait_until("one of two days is loaded for it", half)
+        assert ran.result().code == 0
+
+    assert seen[0] in ([("open", 0, 0)], [("running", 0, 2)])
+    assert states(loaded) == [("done", 2, 2)]
+
+
 def test_days_outside_of_the_runs_window_are_taken_too(loaded: World) -> None:
     """The period of the run is another matter; runs for given days take no request."""
     ask(loaded)
@@ -154,6 +174,97 @@ def test_a_request_that_cannot_be_carried_out_says_why_and_stops_nothing(loaded:
     assert told[3]["Error"] == "no bundle of these days is in the bucket"
     plain.load(loaded)
     assert len(loaded.sql("SELECT * FROM jostler.request_days WHERE State = 'refused'")) == 4
+
+
+def test_a_request_for_days_that_bigquery_keeps_no_more_ends_with_that(world: World) -> None:
+    world.put_schema()
+    world.put_bundle([row(1)])
+    world.put("autoload/v1/assets/exp.foo1.json", b'{"revision": 1, "retention_days": 30}')
+    load(world)
+    ask(world)
+
+    assert load(world).code == 0
+
+    (told,) = status(world)
+    assert (told["State"], told["DaysDone"], told["DaysAsked"]) == ("failed", 0, 1)
+    assert "2026-01-02 of" in told["Error"]
+    assert "it is older than its table keeps days" in told["Error"]
+    assert world.ledger() == []
+
+
+def test_a_request_for_all_days_of_the_calendar_is_one_for_those_that_are_there(
+    loaded: World,
+) -> None:
+    ask(loaded, date.min, date.max)
+    ask(loaded, date(2150, 1, 1), date.max)
+    ask(loaded, date.min, date(1999, 1, 1))
+
+    assert load(loaded).code == 0
+
+    assert states(loaded) == [("done", 3, 3), ("failed", 0, 0), ("failed", 0, 0)]
+
+
+def test_a_request_for_a_datatype_that_cannot_be_used_says_so_and_others_are_loaded(
+    loaded: World,
+) -> None:
+    """As soon as the schema is right, a later run takes the one that is about it alone."""
+    schema = loaded.get(PLACE.table_schema("foo1"))
+    loaded.put_schema(datatype="bar1")
+    loaded.put_bundle([row(1)], datatype="bar1")
+    loaded.put(PLACE.table_schema("foo1"), b"no JSON")
+    ask(loaded, RequestID="alone")
+    loaded.sql("INSERT jostler.requests (Experiment, StartDate) VALUES ('exp', '2026-01-02')")
+
+    assert plain.load(loaded).code == 1
+
+    alone, both = status(loaded)
+    assert (alone["State"], alone["DaysAsked"]) == ("failed", 0)
+    assert "raw_exp.foo1 cannot be loaded now: is not a table schema" in alone["Error"]
+    assert (both["State"], both["DaysDone"], both["DaysAsked"]) == ("failed", 1, 2)
+    assert "raw_exp.foo1: is not a table schema" in both["Error"]
+    loaded.put(PLACE.table_schema("foo1"), schema)
+    assert plain.load(loaded).code == 0
+    assert states(loaded)[0] == ("done", 1, 1)
+
+
+def test_a_request_that_no_run_selects_ends_and_a_later_run_may_take_it(loaded: World) -> None:
+    """A run for some datatypes cannot know whether an experiment is misspelled."""
+    for experiment, back in (("exq", 9), ("exp", 8), ("exq", 0)):
+        at = f"TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {back} DAY)"
+        loaded.sql(
+            "INSERT jostler.requests (Experiment, StartDate, RequestedAt)"
+            f" VALUES ('{experiment}', '2026-01-02', {at})"
+        )
+
+    load(loaded)
+
+    told = status(loaded)
+    assert [one["State"] for one in told] == ["failed", "failed", "open"]
+    assert "no loader runs that selects all that it asks for" in told[0]["Error"]
+    plain.load(loaded)
+    told = {(one["Experiment"], one["State"]): one["Error"] for one in status(loaded)}
+    assert set(told) == {("exq", "failed"), ("exp", "done")}
+    assert "did you mean exp?" in told["exq", "failed"]
+
+
+def test_a_request_whose_datatype_goes_ends_too(loaded: World) -> None:
+    """Its days were taken, and no run finds the table any more."""
+    ask(loaded)
+    loaded.fault("job_error", job="20260102", reason="invalid")
+    assert load(loaded).code == 1
+    loaded.sql("DELETE FROM jostler.loads WHERE Status = 'failed'")
+    loaded.remove(PLACE.table_schema("foo1"))
+    plain.load(loaded, "--allow-empty")
+    assert states(loaded) == [("running", 0, 1)]
+
+    loaded.sql(
+        "UPDATE jostler.request_days SET Written = TIMESTAMP_SUB(Written, INTERVAL 8 DAY)"
+        " WHERE TRUE"
+    )
+
+    (told,) = status(loaded)
+    assert (told["State"], told["DaysAsked"]) == ("failed", 1)
+    assert "its datatype is not in the bucket any more" in told["Error"]
 
 
 def test_a_request_without_an_experiment_or_a_day_is_refused_by_the_table(loaded: World) -> None:
