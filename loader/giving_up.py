@@ -69,5 +69,4 @@ def abandoned_row(outcome: Outcome, known: Known, run: Run, made_ms: int) -> Jso
         made_ms=made_ms,
         why=(outcome.error, outcome.why),
         attempt=outcome.attempt,
-        failure=outcome.failure,
     )

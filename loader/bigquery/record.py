@@ -195,7 +195,6 @@ def row_of_unread(
     made_ms: int,
     why: tuple[str, str],
     attempt: int | None = None,
-    failure: FailureClass | None = None,
 ) -> Json:
     """Return the ledger row of a day that was not read now; it counts no rows.
 
@@ -207,14 +206,11 @@ def row_of_unread(
         made_ms: when its table was made.
         why: ErrorClass and ErrorText.
         attempt: the day's load jobs so far; None for those that the ledger knew.
-        failure: the class of the failure; None for that of `why`.
     """
     now = datetime.now(UTC).isoformat()
     return {
         **dict.fromkeys(_NUMBERS, 0),
-        "table": str(day.table.name),
-        "Experiment": day.table.experiment,
-        "Datatype": day.table.sources[0].datatype,
+        **_table_columns(day.table),
         "date": day.date.isoformat(),
         "Status": str(status),
         "Attempt": day.attempt if attempt is None else attempt,
@@ -227,13 +223,9 @@ def row_of_unread(
         "Buckets": " ".join(sorted(known.buckets)),
         "TableMade": made_ms,
         "JobID": "",
-        "ErrorClass": why[0],
-        "ErrorText": why[1],
-        "FailureClass": str(failure or failure_class(*why)),
+        **_error_columns(*why),
         "Errors": "",
-        "RunID": run.id,
-        "Host": run.host,
-        "Version": run.version,
+        **_run_columns(run),
     }
 
 
