@@ -13,12 +13,12 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from jostler.schema import Field, Mode
 from loader.bigquery.ledger import LOADS, columns
-from loader.plan.due import Asked
+from loader.plan.due import KEPT, Asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,8 +32,6 @@ REQUESTS = "requests"
 REQUEST_DAYS = "request_days"
 STATUS = "request_status"
 TAKEN, REFUSED = "taken", "refused"
-KEPT = timedelta(days=7)
-"""How long a refused request is looked at again: its bundles, or its schema, may still come."""
 _NOT_LOADED = (
     f"no run has loaded it for {KEPT.days} days: no loader runs that selects it, or its datatype is"
     " not in the bucket any more"

@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from jostler.format.names import INDEX
-from loader.bigquery.requests import KEPT
 from loader.errors import WarehouseError
 from loader.plan.discover import nearest
+from loader.plan.due import KEPT
 from loader.plan.window import FIRST, GIVEN, LAST, Window
 
 if TYPE_CHECKING:

@@ -33,6 +33,8 @@ FORCED = "forced"
 REQUESTED = "requested"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DIGEST_BYTES = 4  # short, for a ledger row has one for each object of the day
+KEPT = timedelta(days=7)
+"""How long a refused request is looked at again: its bundles, or its schema, may still come."""
 FORMAT_VERSION = 2
 """Change this when the same bundles would give other rows; all days are then due."""
 
