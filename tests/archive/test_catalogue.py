@@ -307,7 +307,8 @@ def test_what_differs_in_one_thing_is_another_file(
     archive.put([Entry(name="a")], place=SECOND)
     archive.put([Entry(name="a", path=path)], day=DAY + ONE)
     found, tally = opened(), Tally()
-    assert len({file.hash for file in found.files(Query(), tally)}) == 1
+    both_days = Query(first_day=DAY, last_day=DAY + ONE)
+    assert len({file.hash for file in found.files(both_days, tally)}) == 1
     assert (tally.rows, tally.repeats) == (5, 0)
 
 
