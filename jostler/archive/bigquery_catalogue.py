@@ -69,6 +69,7 @@ class BigQueryCatalogue:
         self._job_retry = DEFAULT_JOB_RETRY.with_timeout(patience_s)
         self._client = open_client(project, location)
         self._sources: list[Source] | None = None
+        self._lacking: list[str] = []
 
     def close(self) -> None:
         """Close the connections."""
@@ -155,14 +156,13 @@ class BigQueryCatalogue:
     def _tables(self, tally: Tally) -> list[Source]:
         """Return the tables that exist, each with its columns; they are looked up once."""
         if self._sources is None:
-            found = []
-            for place in self._places:
-                name = self._name(place, INDEX)
-                if columns := self._columns(name):
-                    found.append(Source(place, name, columns))
-                else:
-                    tally.problems.append(f"{name}: there is no such table")
-            self._sources = found
+            names = [(place, self._name(place, INDEX)) for place in self._places]
+            known = [Source(place, name, self._columns(name)) for place, name in names]
+            self._sources = [one for one in known if one.columns]
+            self._lacking = [
+                f"{one.table}: there is no such table" for one in known if not one.columns
+            ]
+        tally.problems += [text for text in self._lacking if text not in tally.problems]
         return self._sources
 
     def _name(self, place: Place, datatype: str) -> TableName:

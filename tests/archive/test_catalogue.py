@@ -18,7 +18,7 @@ from jostler.archive.catalogue import Catalogue, File, NodeDay, Query, Rejects, 
 from jostler.format.bigquery_names import Naming
 from jostler.format.names import Kind, Place
 from jostler.storage import open_storage
-from tests.support.archive import DAY, GO, OLD, Entry, MadeArchive, at, project
+from tests.support.archive import DAY, GO, OLD, PLACE, Entry, MadeArchive, at, project
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -418,6 +418,8 @@ def test_bundles_are_summed_up(archive: MadeArchive, opened: Callable[[], Catalo
     assert (second.files, third.packed_bytes) == (1, 0)
     assert list(catalogue.bundles(Query(start=at(2), end=at(4)))) == [first]
     assert list(catalogue.bundles(Query(filename="c"))) == [second]
+    of_two = Query(filename="a", start=at(4), end=at(5))
+    assert list(catalogue.bundles(of_two)) == [], "the name of one file, the time of another"
     assert list(catalogue.bundles(Query(limit=2))) == [first, second]
     after = next(catalogue.files(Query())).position
     assert list(catalogue.bundles(Query(after=after))) == [second, third]
@@ -525,3 +527,21 @@ def test_ranges_of_days_end_where_enough_rows_are_reached() -> None:
     found = _cut(zip(days, (1, 2, 7, 1, 1), strict=True), 3)
     assert found == [(days[0], days[1]), (days[2], days[2]), (days[3], days[4])]
     assert _cut([], 3) == []
+
+
+def test_tables_that_are_not_there_are_named(
+    warehouse: BigQueryServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing may have been loaded yet, or a name is wrong."""
+    monkeypatch.setenv("BIGQUERY_EMULATOR_HOST", warehouse.url)
+    made = BigQueryCatalogue(
+        project=project(), places=[PLACE], location="US", naming=Naming.MLAB, patience_s=5
+    )
+    with closing(made) as catalogue:
+        for search in (catalogue.files, catalogue.bundles, catalogue.days):
+            tally = Tally()
+            assert list(search(Query(), tally)) == []
+            (problem,) = tally.problems
+            assert problem.endswith(".raw_exp.index1: there is no such table")
+        assert list(catalogue.rejects(Query())) == []
+        assert catalogue.nodes(Query()) == ()
