@@ -6,6 +6,7 @@ was started here; a question for BigQuery starts none.
 
 from __future__ import annotations
 
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -126,6 +127,8 @@ class Archive:
         self._tables: Tables | None = None
         self._spark: SparkSession | None = None
         self._open = ExitStack()
+        # Not left to the interpreter: at its end Spark waits for threads that have ended by then.
+        weakref.finalize(self, self._open.close)
 
     def __enter__(self) -> Self:
         return self

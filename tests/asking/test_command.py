@@ -213,3 +213,23 @@ def test_an_interrupt_leaves_nothing(archive: Archive, tmp_path: Path) -> None:
     assert [path.name for path in temporary.iterdir() if "hsperfdata" not in path.name] == []
     assert not out.exists()
     assert {path.name for path in tmp_path.iterdir()} == {"bucket", "printed", "told", "tmp"}
+
+
+@pytest.mark.long
+def test_a_script_that_closes_nothing_ends(archive: Archive) -> None:
+    """Spark is ended with the script, which does not wait for ever for it."""
+    archive.put([{"Count": nth} for nth in range(3)])
+    script = (
+        "import jostler\n"
+        f"archive = jostler.open({archive.url!r}, master='local[1]')\n"
+        "print(archive.query('SELECT SUM(raw.Count) AS n FROM foo1').table()['n'][0])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
