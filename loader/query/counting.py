@@ -61,8 +61,13 @@ class Counts:
         finally:
             self._found.add(counts)
 
+    @property
+    def by_key(self) -> ByBundle:
+        """What was read of each bundle, or of each piece of one, by its key."""
+        return dict(self._found.value)
+
     def done_bytes(self, sizes: dict[str, int]) -> int:
-        """Return the size of the bundles that are done, by their URLs."""
+        """Return the size of the bundles that are done, by their keys."""
         return sum(sizes.get(url, 0) for url in list(self._found.value))
 
     def notes(self) -> Notes:

@@ -22,16 +22,16 @@ from jostler.format.nodes import is_merged_node
 from loader.bucket import open_bucket
 from loader.errors import MissingError
 from loader.query.text.filters import unpack
-from loader.spark.gunzip import CorruptError
+from loader.spark.gunzip import CorruptError, lines_of_blocks
 from loader.spark.limits import PACKED_MAX_BYTES
-from loader.spark.nodes import blocks_by_node
+from loader.spark.nodes import blocks_by_node, by_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from jostler.archive.files import File
     from loader.bucket import Bucket
-    from loader.query.scan import Bundle, Span
+    from loader.query.scan import Bundle, Piece, Span
     from loader.query.text.filters import Block as Filtered
     from loader.query.text.needed import Need
 
@@ -73,7 +73,7 @@ class Fetched:
         times: `_time` of each line from 1 on, microseconds since 1970; None if not asked for.
         read_bytes: of all requests.
         pieces: the blocks, if only some were read.
-        data: the whole object otherwise; empty if nothing of it is wanted.
+        data: the whole object or piece otherwise; empty if nothing of it is wanted.
         skipped: blocks that its token filters left out.
         unfiltered: why its token filters could not be used; empty if they were, or were not asked.
     """
@@ -93,11 +93,17 @@ class Fetched:
             CorruptError: the object is damaged; raised where the damage is found.
         """
         yield from self.pieces
-        line = 1
-        if self.data:
-            for node, lines in blocks_by_node(self.data, self.bundle.node):
-                yield Block(node, line, lines)
-                line += lines.count(b"\n") + (not lines.endswith(b"\n"))
+        if not self.data:
+            return
+        piece = self.bundle.piece
+        line = piece.line if piece else 1
+        if piece:
+            by_node = by_runs(lines_of_blocks(self.data), piece.nodes)
+        else:
+            by_node = blocks_by_node(self.data, self.bundle.node)
+        for node, lines in by_node:
+            yield Block(node, line, lines)
+            line += lines.count(b"\n") + (not lines.endswith(b"\n"))
 
 
 def fetch(bundle: Bundle, span: Span, patience_s: float, *, with_times: bool) -> Fetched:
@@ -121,7 +127,7 @@ def fetch(bundle: Bundle, span: Span, patience_s: float, *, with_times: bool) ->
     if matching == []:
         return found
     if bundle.index and (with_times or span.by_time or _by_node(bundle, span)):
-        files = _with_times(bucket, found)
+        files = _in_piece(_with_times(bucket, found), bundle.piece)
         wanted = [
             file
             for file in files
@@ -137,11 +143,22 @@ def fetch(bundle: Bundle, span: Span, patience_s: float, *, with_times: bool) ->
     if bundle.trusted and chunks:
         _read(bucket, found, chunks)
         return found
-    found.data = bucket.read(bundle.name, bundle.generation)
+    if bundle.piece:
+        begin, end = bundle.piece.offset, bundle.piece.end
+        found.data = bucket.read_range(bundle.name, begin, end, bundle.generation)
+    else:
+        found.data = bucket.read(bundle.name, bundle.generation)
     found.read_bytes += len(found.data)
     if not found.data:
         raise CorruptError("the object is empty")
     return found
+
+
+def _in_piece(files: list[File], piece: Piece | None) -> list[File]:
+    """Return the files that lie in a piece; None for all."""
+    if piece is None:
+        return files
+    return [file for file in files if piece.line <= file.line < piece.end_line]
 
 
 def _by_node(bundle: Bundle, span: Span) -> bool:
@@ -255,7 +272,7 @@ def _chunks(wanted: Sequence[File], files: Sequence[File], bundle: Bundle) -> li
 
 def _runs(places: list[_Place], bundle: Bundle) -> list[list[_Place]]:
     """Return blocks in runs that one request reads; nothing to read the whole object."""
-    if sum(place.end - place.offset for place in places) > PART_MOST * bundle.size_bytes:
+    if sum(place.end - place.offset for place in places) > PART_MOST * bundle.reading_bytes:
         return []
     chunks: list[list[_Place]] = []
     for place in places:

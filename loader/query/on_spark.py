@@ -8,20 +8,22 @@ when its answer is left.
 from __future__ import annotations
 
 import re
-import uuid
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from jostler.format.names import INDEX
 from loader.errors import RunError
 from loader.query import counting
 from loader.query.answer import Answer, Notes, limited
 from loader.query.collapsing import without_repeats
+from loader.query.collecting import collected, nothing, rounds, schema_of
 from loader.query.googlesql.types import pruned
+from loader.query.pieces import divided, has_large
 from loader.query.question import TIME
 from loader.query.reading import What, read_part
 from loader.query.scan import Scan, parts, scan, span_of
@@ -29,13 +31,14 @@ from loader.spark import failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
-    from types import TracebackType
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from loader.query.counting import Counts
     from loader.query.googlesql.reads import Read, SparkText
     from loader.query.lookups import Lookups
+    from loader.query.pieces import Pieces
     from loader.query.scan import Bundle
     from loader.query.tables import Tables
 
@@ -43,10 +46,8 @@ PARTS_PER_CORE = 4
 PART_BYTES = 32 * 1024 * 1024
 STREAMED_BYTES = 4 * 1024 * 1024
 """Of bundles in one part, when rows are shown as they are found: the first ones come soon."""
-ROUND_BYTES = 64 * 1024 * 1024
-"""About how much of the answer one round of parts may bring to the driver."""
-GROWTH = 4
 _LIMIT_RE = re.compile(r"\sLIMIT\s+([0-9]+)\s*\Z", re.IGNORECASE)
+_SHUFFLED_RE = re.compile(r"(?<!Broadcast)Exchange")
 _WIDE_RE = re.compile(
     r"(?<!Broadcast)Exchange|Aggregate|\bSort\b|\bWindow|TakeOrdered|Limit|CartesianProduct|Sample"
 )
@@ -123,7 +124,7 @@ class SparkRunner:
         self, text: SparkText, readings: list[Reading], register: Callable[[SparkSession], None]
     ) -> DataFrame:
         """Return the answer as a DataFrame of Spark; nothing is read yet."""
-        return self._frame(text.sql, readings, register, PART_BYTES)[0]
+        return self._frame(text.sql, readings, register, PART_BYTES).frame
 
     def answer(
         self,
@@ -143,21 +144,29 @@ class SparkRunner:
         Raises:
             RunError: Spark refuses it.
         """
-        found = _LIMIT_RE.search(text.sql)
-        if found:
+        ends = _LIMIT_RE.search(text.sql)
+        if ends:
             # A limit of rows as they come ends the reading early here, which Spark's would not.
-            bare = text.sql[: found.start()]
-            frame, counts = self._frame(bare, readings, register, STREAMED_BYTES)
-            if _is_narrow(frame):
-                rows = int(found[1])
+            bare = text.sql[: ends.start()]
+            made = self._frame(bare, readings, register, STREAMED_BYTES)
+            if _is_narrow(made.frame):
+                rows = int(ends[1])
                 limit = min(rows, limit) if limit else rows
-                return self._streamed(frame, counts, readings, limit, none=rows == 0)
-        frame, counts = self._frame(text.sql, readings, register, STREAMED_BYTES)
-        if _is_narrow(frame):
-            return self._streamed(frame, counts, readings, limit)
-        if any(_part_bytes(self._spark, one, PART_BYTES) > STREAMED_BYTES for one in readings):
-            frame, counts = self._frame(text.sql, readings, register, PART_BYTES)
-        return self._whole(frame, counts, readings, limit)
+                return self._streamed(made, readings, limit, none=rows == 0)
+        made = self._frame(text.sql, readings, register, STREAMED_BYTES)
+        if _is_narrow(made.frame):
+            return self._streamed(made, readings, limit)
+        again = partial(self._frame, text.sql, readings, register, PART_BYTES)
+        # Before a shuffle each row is read when the first one of the answer comes.
+        divide = _SHUFFLED_RE.search(_executed(made.frame)) is not None
+        scans = [one.scan for one in readings if one.scan]
+        divide &= any(has_large(one.bundles) for one in scans)
+        # Two readings of a table count the same pieces: one would hide what the other found.
+        divide &= len({str(one.table.name) for one in scans}) == len(scans)
+        sizes = [_part_bytes(self._spark, one, PART_BYTES) for one in readings]
+        if divide or max(sizes, default=0) > STREAMED_BYTES:
+            made = again(divide=divide)
+        return self._whole(made, again, readings, limit)
 
     def _frame(
         self,
@@ -165,56 +174,99 @@ class SparkRunner:
         readings: list[Reading],
         register: Callable[[SparkSession], None],
         part_bytes: int,
-    ) -> tuple[DataFrame, Counts]:
+        *,
+        divide: bool = False,
+    ) -> _Made:
         spark = self._spark.newSession()
         for key, value in SETTINGS.items():
             spark.conf.set(key, value)
         register(spark)
         counts = counting.counts(spark)
+        pieces: list[Pieces] = []
         for reading in readings:
-            view = self._view(spark, reading, counts, part_bytes)
+            if reading.scan is None or reading.what is None:
+                view = self._lookups.frame(spark, reading.read.table)
+            else:
+                most = _part_bytes(spark, reading, part_bytes)
+                groups = parts(reading.scan.bundles, most)
+                if divide:
+                    patience_s = reading.what.patience_s
+                    groups, made = divided(groups, most, _enough(spark), patience_s)
+                    pieces += made
+                view = _table(spark, groups, reading.what, counts)
             view.createOrReplaceTempView(reading.read.view)
         try:
-            return spark.sql(sql), counts
+            return _Made(spark.sql(sql), counts, pieces)
         except PySparkException as exc:
             raise RunError(f"Spark refuses the question: {failure.cause(exc)}") from exc
 
-    def _view(
-        self, spark: SparkSession, reading: Reading, counts: Counts, part_bytes: int
-    ) -> DataFrame:
-        if reading.scan is None or reading.what is None:
-            return self._lookups.frame(spark, reading.read.table)
-        most = _part_bytes(spark, reading, part_bytes)
-        return _table(spark, parts(reading.scan.bundles, most), reading.what, counts)
-
     def _streamed(
-        self,
-        frame: DataFrame,
-        counts: Counts,
-        readings: list[Reading],
-        limit: int,
-        *,
-        none: bool = False,
+        self, made: _Made, readings: list[Reading], limit: int, *, none: bool = False
     ) -> Answer:
         """Return the rows part by part, as they are found."""
-        schema = _schema(frame)
-        found = _rounds(self._spark, frame, schema) if not none else _nothing()
-        return Answer(schema, limited(found, limit), lambda: _notes(readings, counts))
+        schema = schema_of(made.frame)
+        found = rounds(self._spark, made.frame, schema) if not none else nothing()
+        return Answer(schema, limited(found, limit), lambda: _notes(readings, made))
 
     def _whole(
-        self, frame: DataFrame, counts: Counts, readings: list[Reading], limit: int
+        self, made: _Made, again: Callable[[], _Made], readings: list[Reading], limit: int
     ) -> Answer:
-        """Return the rows after Spark has seen all."""
-        schema = _schema(frame)
-        batches = limited(_collected(self._spark, frame, schema), limit)
-        return Answer(schema, batches, lambda: _notes(readings, counts))
+        """Return the rows after Spark has seen all.
+
+        If a bundle that was read in pieces is damaged, all is read `again`, without pieces: of
+        such a bundle no row counts.
+        """
+        schema = schema_of(made.frame)
+        used = made
+
+        def batches() -> Generator[pa.RecordBatch]:
+            nonlocal used
+            any_given = False
+            with closing(collected(self._spark, made.frame, schema)) as found:
+                for batch in found:
+                    if not any_given and made.problem():
+                        break
+                    any_given = True
+                    yield batch
+            if not (problem := made.problem()):
+                return
+            if any_given:
+                raise RunError(f"{problem}; some rows of the answer have come, the others may not")
+            used = again()
+            yield from collected(self._spark, used.frame, schema)
+
+        return Answer(schema, limited(batches(), limit), lambda: _notes(readings, used))
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A question that Spark has understood.
+
+    Attributes:
+        frame: its answer.
+        counts: what was read for it.
+        pieces: the bundles that are read in pieces.
+    """
+
+    frame: DataFrame
+    counts: Counts
+    pieces: list[Pieces]
+
+    def problem(self) -> str:
+        """Say which bundle that is read in pieces is damaged, as far as is known."""
+        found = ((one.url, one.problem(self.counts.by_key)) for one in self.pieces)
+        return next((f"{url}: {why}" for url, why in found if why), "")
+
+
+def _enough(spark: SparkSession) -> int:
+    """Return how many parts keep all cores busy."""
+    return PARTS_PER_CORE * spark.sparkContext.defaultParallelism
 
 
 def _part_bytes(spark: SparkSession, reading: Reading, most: int) -> int:
     """Return how large the parts of a table are: several for each core, and none too large."""
-    cores = spark.sparkContext.defaultParallelism
     size_bytes = reading.scan.size_bytes if reading.scan else 0
-    return min(most, size_bytes // (PARTS_PER_CORE * cores) + 1)
+    return min(most, size_bytes // _enough(spark) + 1)
 
 
 def _table(
@@ -232,101 +284,27 @@ def _table(
     return spark.range(0, len(groups), 1, len(groups)).mapInArrow(task, schema)
 
 
-def _schema(frame: DataFrame) -> pa.Schema:
-    return to_arrow_schema(frame.schema, timezone="UTC")
-
-
 def _is_narrow(frame: DataFrame) -> bool:
     """Return whether each part of the input gives rows of the answer by itself."""
-    found = frame._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001 - PySpark has no public question
-    return not _WIDE_RE.search(found)
+    return not _WIDE_RE.search(_executed(frame))
 
 
-def _packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write each batch as bytes, which the driver gets without Spark making rows of them."""
-    for batch in batches:
-        if batch.num_rows:
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, batch.schema) as writer:
-                writer.write_batch(batch)
-            yield pa.RecordBatch.from_pydict({"batch": [sink.getvalue().to_pybytes()]})
+def _executed(frame: DataFrame) -> str:
+    found: str = frame._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001 - PySpark has no public question
+    return found
 
 
-def _bytes_of(frame: DataFrame) -> DataFrame:
-    # The names of an answer's columns may be equal, or have dots, at which Spark would divide them.
-    numbered = frame.toDF(*(f"c{nth}" for nth in range(len(frame.columns))))
-    return numbered.mapInArrow(_packed, "batch BINARY")
-
-
-def _unpacked(packed: bytes, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    with pa.ipc.open_stream(packed) as reader:
-        for batch in reader:
-            yield batch.rename_columns(schema.names).cast(schema)
-
-
-def _nothing() -> Generator[pa.RecordBatch]:
-    yield from ()
-
-
-def _rounds(spark: SparkSession, frame: DataFrame, schema: pa.Schema) -> Generator[pa.RecordBatch]:
-    """Run the parts some at a time: the more, the less they bring."""
-    rdd = _bytes_of(frame).rdd
-    total, done = rdd.getNumPartitions(), 0
-    count = max(1, spark.sparkContext.defaultParallelism)
-    with _job_group(spark):
-        while done < total:
-            numbers = list(range(done, min(done + count, total)))
-            found = spark.sparkContext.runJob(
-                rdd, lambda rows: [row.batch for row in rows], numbers
-            )
-            done += len(numbers)
-            size_bytes = sum(map(len, found))
-            for one in found:
-                yield from _unpacked(bytes(one), schema)
-            fitting = ROUND_BYTES * len(numbers) // (size_bytes + 1)
-            count = max(1, min(count * GROWTH, fitting))
-
-
-def _collected(
-    spark: SparkSession, frame: DataFrame, schema: pa.Schema
-) -> Generator[pa.RecordBatch]:
-    """Bring the answer to the driver, one partition at a time."""
-    with _job_group(spark):
-        for row in _bytes_of(frame).toLocalIterator():
-            yield from _unpacked(bytes(row.batch), schema)
-
-
-class _job_group:  # noqa: N801 - used as a function
-    """The jobs of one question: cancelled if its answer is left before the end."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._context = spark.sparkContext
-        self._name = f"jostler-query-{uuid.uuid4().hex[:12]}"
-
-    def __enter__(self) -> None:
-        self._context.setJobGroup(self._name, "jostler-query", interruptOnCancel=True)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        if kind is not None:
-            self._context.cancelJobGroup(self._name)
-        if isinstance(exc, PySparkException) or (kind and kind.__name__ == "Py4JJavaError"):
-            raise RunError(f"Spark: {failure.cause(exc)}") from exc  # type: ignore[arg-type]
-
-
-def _notes(readings: list[Reading], counts: Counts) -> Notes:
-    found = counts.notes()
+def _notes(readings: list[Reading], made: _Made) -> Notes:
+    found = made.counts.notes()
     scans = [one.scan for one in readings if one.scan]
-    sizes = {bundle.url: bundle.size_bytes for one in scans for bundle in one.bundles}
+    bundles = [bundle for one in scans for bundle in one.bundles]
+    bundles += [bundle for one in made.pieces for bundle in one.bundles]
+    sizes = {bundle.key: bundle.reading_bytes for bundle in bundles}
     problems = [problem for one in scans for problem in one.problems]
     return replace(
         found,
         bundles=sum(len(one.bundles) for one in scans),
         size_bytes=sum(one.size_bytes for one in scans),
-        done_bytes=counts.done_bytes(sizes),
+        done_bytes=made.counts.done_bytes(sizes),
         problems=problems,
     )

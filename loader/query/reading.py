@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from isal import isal_zlib
 
 from jostler.format.names import INDEX
 from jostler.format.nodes import is_merged_node
@@ -82,6 +83,7 @@ class Count:
         unindexed: whether it has no index although times were asked for.
         skipped: blocks that its token filters left out.
         unfiltered: whether it has no usable token filters although words were asked for.
+        check: of a piece of a bundle that was read in full, CRC-32 and length of its rows.
     """
 
     rows: int = 0
@@ -93,6 +95,7 @@ class Count:
     unindexed: bool = False
     skipped: int = 0
     unfiltered: bool = False
+    check: tuple[int, int] | None = None
 
 
 def read_part(
@@ -103,7 +106,7 @@ def read_part(
     Args:
         part: the bundles, as `scan.parts` divides them.
         what: what is wanted.
-        counts: gets what was read of each bundle, by its URL, before the next one is begun.
+        counts: gets what was read of each bundle, by its key, before the next one is begun.
 
     Raises:
         BucketError: an object cannot be read.
@@ -113,22 +116,24 @@ def read_part(
     merged = any(is_merged_node(one.node) for one in part)
     for fetched in _read_ahead(part, what):
         bundle = fetched.bundle
-        count = counts[bundle.url] = Count(read_bytes=fetched.read_bytes)
+        count = counts[bundle.key] = Count(read_bytes=fetched.read_bytes)
         needs_index = (what.with_times or what.span.by_time) and what.datatype != INDEX
         count.unindexed = needs_index and not bundle.index
-        count.unfiltered = what.span.need is not None and not bundle.filters
+        first = bundle.piece is None or bundle.piece.nth == 0
+        count.unfiltered = what.span.need is not None and not bundle.filters and first
         if isinstance(fetched, _Damaged):
             count.problem = fetched.why
             continue
         count.skipped = fetched.skipped
         count.unfiltered |= bool(fetched.unfiltered)
         try:
-            bad = _judged(fetched, what)
+            bad = _judged(fetched, what, count)
         except CorruptError as exc:
             count.problem = str(exc)
             continue
         # In a bundle of an agent or compactor no row is repeated (docs/format.md, "Bundles").
         single = alone[bundle.day, bundle.node] == 1 and not merged and bundle.trusted
+        single |= bundle.piece is not None  # which no other bundle can repeat
         yield from _Rows(fetched, what, bad, None if single else once, count).batches()
 
 
@@ -159,20 +164,26 @@ def _read_ahead(part: Iterable[Bundle], what: What) -> Iterator[Fetched | _Damag
             # At least one object, however large it is; further ones only as far as memory allows.
             while rest and (not waiting or (len(waiting) < READERS and ahead < AHEAD_BYTES)):
                 bundle = rest.popleft()
-                ahead += bundle.size_bytes
-                waiting.append((bundle.size_bytes, pool.submit(read, bundle)))
+                ahead += bundle.reading_bytes
+                waiting.append((bundle.reading_bytes, pool.submit(read, bundle)))
             yield waiting.popleft()[1].result()
     finally:
         # A LIMIT closes this generator: what was not begun is not read.
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _judged(fetched: Fetched, what: What) -> frozenset[int]:
+def _judged(fetched: Fetched, what: What, count: Count) -> frozenset[int]:
     """Read a bundle to its end; return its bad lines, if it is not trusted.
 
     Raises:
         CorruptError: it is damaged.
     """
+    if fetched.bundle.piece and fetched.data:
+        crc = length = 0
+        for block in fetched.blocks():
+            crc, length = isal_zlib.crc32(block.lines, crc), length + len(block.lines)
+        count.check = (crc, length)
+        return frozenset()
     if fetched.data and fetched.bundle.size_bytes <= KEPT_BYTES:
         fetched.pieces, fetched.data = list(fetched.blocks()), b""
     if fetched.bundle.trusted:

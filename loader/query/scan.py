@@ -94,6 +94,30 @@ def span_of(found: Range) -> Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A run of blocks of a bundle, which one task reads; see `pieces`.
+
+    Attributes:
+        nth: its number in the bundle, from 0.
+        offset: where its first block begins.
+        end: where its last block ends.
+        line: the number of its first row in the bundle, from 1.
+        nodes: whose its rows are: runs of a node and a number of rows.
+    """
+
+    nth: int
+    offset: int
+    end: int
+    line: int
+    nodes: tuple[tuple[str, int], ...]
+
+    @property
+    def end_line(self) -> int:
+        """The number of the row after its last one."""
+        return self.line + sum(rows for _, rows in self.nodes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
     """A bundle to read.
 
@@ -115,6 +139,7 @@ class Bundle:
         filters: name of its token filters; empty if there are none of this generation, or if no
             words are asked for.
         filters_generation: of the token filters.
+        piece: what is read of it; None for all.
     """
 
     bucket: str
@@ -132,6 +157,17 @@ class Bundle:
     dropped: frozenset[int] = frozenset()
     filters: str = ""
     filters_generation: str = ""
+    piece: Piece | None = None
+
+    @property
+    def key(self) -> str:
+        """What it is counted by: the URL, and the number of the piece."""
+        return self.url if self.piece is None else f"{self.url}#{self.piece.nth}"
+
+    @property
+    def reading_bytes(self) -> int:
+        """How much of the data object is read."""
+        return self.size_bytes if self.piece is None else self.piece.end - self.piece.offset
 
     @property
     def url(self) -> str:

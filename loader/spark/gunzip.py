@@ -18,7 +18,7 @@ from isal import isal_zlib
 from loader.spark.limits import BAD_MAX, PLAIN_MAX_BYTES, ROW_MAX_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 PLAIN_PIECE_BYTES = 96 * 1024
 """About how much comes of one call: a core's cache holds it, and malloc needs no new pages."""
@@ -26,6 +26,7 @@ PIECES_BYTES = range(1024, 64 * 1024)
 """How much is decompressed in one call."""
 SALVAGE_BYTES = 512
 _GZIP = zlib.MAX_WBITS | 16
+_RAW = -zlib.MAX_WBITS
 
 
 class CorruptError(ValueError):
@@ -40,9 +41,24 @@ def blocks(data: bytes) -> Iterator[bytes]:
     """
     if not data:
         raise CorruptError("the object is empty")
+    yield from _lines(_inflated(data))
+
+
+def lines_of_blocks(data: bytes) -> Iterator[bytes]:
+    """Yield the lines of some blocks that follow one another in a bundle, several at a time.
+
+    Each ends with a full flush, so that they are a stream that has no end (docs/format.md).
+
+    Raises:
+        CorruptError: as `blocks`.
+    """
+    yield from _lines(_inflated(data, _RAW))
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     begun = Begun()
     total = 0
-    for plain in _inflated(data):
+    for plain in pieces:
         total += len(plain)
         if total > PLAIN_MAX_BYTES:
             raise CorruptError(f"it inflates to more than {PLAIN_MAX_BYTES:,} bytes")
@@ -83,8 +99,8 @@ def split(block: bytes) -> list[bytes]:
     return lines
 
 
-def _inflated(data: bytes) -> Iterator[bytes]:
-    inflate = isal_zlib.decompressobj(_GZIP)
+def _inflated(data: bytes, bits: int = _GZIP) -> Iterator[bytes]:
+    inflate = isal_zlib.decompressobj(bits)
     view = memoryview(data)
     at, most = 0, 8 * PIECES_BYTES.start
     try:
@@ -95,14 +111,14 @@ def _inflated(data: bytes) -> Iterator[bytes]:
             at += len(piece)
             wanted = len(piece) * PLAIN_PIECE_BYTES // (len(plain) + 1)
             most = min(max(wanted, PIECES_BYTES.start), PIECES_BYTES.stop)
-            if inflate.eof:
+            if inflate.eof and bits == _GZIP:
                 # A gzip file may have several members (RFC 1952, 2.2): the next one begins here.
                 at -= len(inflate.unused_data)
                 if at < len(data):
                     inflate = isal_zlib.decompressobj(_GZIP)
     except isal_zlib.error as exc:  # type: ignore[misc] # the stub says value for class
         raise CorruptError(f"the gzip stream is broken: {exc}") from exc
-    if not inflate.eof:
+    if not inflate.eof and bits == _GZIP:
         raise CorruptError("the gzip stream is cut short")
 
 

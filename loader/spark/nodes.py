@@ -15,7 +15,7 @@ from jostler.format.node_table import runs_of
 from loader.spark.gunzip import CorruptError, blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from jostler.format.node_table import Run
 
@@ -31,22 +31,35 @@ def blocks_by_node(data: bytes, node: str) -> Iterator[tuple[str, bytes]]:
         CorruptError: the stream is broken, or has another number of rows than its table.
     """
     runs = _runs(data)
-    if not runs:
-        for block in blocks(data):
-            yield node, block
+    if runs:
+        yield from by_runs(blocks(data), runs)
         return
-    rest = iter(runs)
-    node, left = next(rest)
     for block in blocks(data):
+        yield node, block
+
+
+def by_runs(lines: Iterable[bytes], runs: Iterable[tuple[str, int]]) -> Iterator[tuple[str, bytes]]:
+    """Yield lines, several at a time, those of one node at a time.
+
+    Args:
+        lines: blocks of lines.
+        runs: nodes and numbers of rows, in the order of the lines.
+
+    Raises:
+        CorruptError: there are more or fewer lines.
+    """
+    rest = iter(runs)
+    node, left = next(rest, ("", 0))
+    for block in lines:
         at = 0
         while at < len(block):
             if not left:
                 node, left = next(rest, ("", 0))
             if not left:
                 raise CorruptError("it has more rows than its table of nodes")
-            till, lines = _till(block, at, left)
+            till, rows = _till(block, at, left)
             yield node, block[at:till]
-            at, left = till, left - lines
+            at, left = till, left - rows
     if left or next(rest, None):
         raise CorruptError("it has fewer rows than its table of nodes")
 
