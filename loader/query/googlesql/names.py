@@ -17,6 +17,8 @@ from loader.query.googlesql.types import struct
 from loader.query.googlesql.values import Value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from loader.query.googlesql.scopes import Column, Scope, Source
 
 
@@ -56,18 +58,24 @@ def _named(place: Place, names: list[exp.Identifier]) -> Value:
                 _correlate(place.scope, scope)
             found, left = value
             return _fields(place, found, left)
-    known = sorted(
-        {
-            column.name
-            for scope in place.scope.outwards()
-            for source in scope.sources
-            for column in source.columns
-        }
-        | {source.alias for scope in place.scope.outwards() for source in scope.sources}
-    )
-    listed = ", ".join(name for name in known if name)[:200]
-    message = f"{first.name!r} is no column here" + (f"; there are {listed}" if listed else "")
-    raise refusal(Code.UNKNOWN_FIELD, message, first)
+    raise refusal(Code.UNKNOWN_FIELD, _unknown(place, first), first)
+
+
+def _unknown(place: Place, name: exp.Identifier) -> str:
+    """Say which columns there are instead; a field of one of them was probably meant."""
+    sources = [source for scope in place.scope.outwards() for source in scope.sources]
+    message = f"{name.name!r} is no column here"
+    if inside := " or ".join(_inside(sources, name)):
+        return f"{message}; {inside} is one"
+    known = {column.name for source in sources for column in source.columns}
+    listed = ", ".join(sorted(filter(None, known | {source.alias for source in sources})))
+    return f"{message}; there are {listed[:200]}" if listed else message
+
+
+def _inside(sources: Iterable[Source], name: exp.Identifier) -> list[str]:
+    """Return the fields of this name that STRUCT columns have."""
+    columns = {column.name: column for source in sources for column in source.columns}
+    return sorted(f"{key}.{name.name}" for key, column in columns.items() if _has(column, name))
 
 
 def _correlate(inner: Scope, outer: Scope) -> None:
@@ -121,7 +129,11 @@ def _of_source(
         return columns[0].value, rest[1:]
     if source.element is not None:
         return source.element, rest
-    raise refusal(Code.UNKNOWN_FIELD, f"{first.name} has no column {rest[0].name!r}", rest[0])
+    inside = " or ".join(f"{first.name}.{field}" for field in _inside([source], rest[0]))
+    message = f"{first.name} has no column {rest[0].name!r}" + (
+        f"; {inside} is one" if inside else ""
+    )
+    raise refusal(Code.UNKNOWN_FIELD, message, rest[0])
 
 
 def _fields(place: Place, value: Value, names: list[exp.Identifier]) -> Value:

@@ -116,6 +116,18 @@ def test_what_is_refused_has_a_code_and_a_place(code: Code, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("sql", "meant"),
+    [
+        ("SELECT UUID FROM ndt7", "raw.UUID"),
+        ("SELECT t.UUID FROM ndt7 AS t", "t.raw.UUID"),
+    ],
+)
+def test_a_field_without_its_column_is_found(sql: str, meant: str) -> None:
+    with pytest.raises(QueryError, match=f"; {meant} is one"):
+        read(sql, Archive())
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "SELECT * FROM ndt7 TABLESAMPLE SYSTEM (10 PERCENT)",
