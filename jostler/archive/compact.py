@@ -27,7 +27,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from jostler.archive.audit.bundle import proven
+from jostler.archive.audit.proof import proven
 from jostler.archive.compact_input import InputError, read_input
 from jostler.archive.compact_merge import (
     DamagedInputError,
@@ -270,15 +270,13 @@ class _Compaction:
         """
         name, url = merged.name, self._storage.url
         data, index = merged.data.data, merged.index.data
-        rows = proven(name, url, data, replace(name, kind=Kind.INDEX), index)
-        if rows is None:  # rejected files, whose Hash is of something else
-            try:
-                return holds(self._group, name, data, index)
-            except InputError as exc:
-                raise DamageError(
-                    f"{name}: merging made another bundle than its index: {exc}"
-                ) from exc
-        return tuple((one.Node, one.Filename, bytes.fromhex(one.Hash)) for one in rows)
+        proof = proven(name, url, data, replace(name, kind=Kind.INDEX), index)
+        if proof is not None:
+            return tuple(proof.identities())
+        try:  # rejected files, whose Hash is of something else
+            return holds(self._group, name, data, index)
+        except InputError as exc:
+            raise DamageError(f"{name}: merging made another bundle than its index: {exc}") from exc
 
     def _check_there(self, name: BundleName, merged: Merged, conflict: ConflictError) -> None:
         """Check that the stored object has the same rows: another library may compress otherwise.

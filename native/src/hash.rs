@@ -3,7 +3,9 @@
 use blake2b_simd::Params;
 use blake2b_simd::many::{HashManyJob, hash_many};
 
-const HASH_BYTES: usize = 16;
+pub const HASH_BYTES: usize = 16;
+/// The states of so many hashes stay in the processor's cache.
+const AT_ONCE: usize = 64;
 
 pub type Hash = [u8; HASH_BYTES];
 
@@ -11,11 +13,16 @@ pub type Hash = [u8; HASH_BYTES];
 pub fn hashes<'a>(documents: impl Iterator<Item = &'a [u8]>) -> Vec<Hash> {
     let mut params = Params::new();
     params.hash_length(HASH_BYTES);
-    let mut jobs: Vec<_> = documents.map(|document| HashManyJob::new(&params, document)).collect();
-    hash_many(jobs.iter_mut());
-    jobs.iter()
-        .map(|job| job.to_hash().as_bytes().try_into().expect("its length was asked for"))
-        .collect()
+    let documents: Vec<_> = documents.collect();
+    let mut found = Vec::with_capacity(documents.len());
+    for some in documents.chunks(AT_ONCE) {
+        let mut jobs: Vec<_> = some.iter().map(|one| HashManyJob::new(&params, one)).collect();
+        hash_many(jobs.iter_mut());
+        found.extend(jobs.iter().map(|job| -> Hash {
+            job.to_hash().as_bytes().try_into().expect("its length was asked for")
+        }));
+    }
+    found
 }
 
 /// Returns the hash of each document as index rows have it, in hexadecimal.
@@ -23,7 +30,7 @@ pub fn texts<'a>(documents: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
     hashes(documents).iter().map(text).collect()
 }
 
-fn text(hash: &Hash) -> String {
+pub fn text(hash: &Hash) -> String {
     let digits = hash.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     digits.map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])).collect()
 }

@@ -1,4 +1,4 @@
-//! An optional part of jostler: accepts, hashes and cuts good JSON rows fast.
+//! An optional part of jostler: accepts, hashes, cuts and orders good JSON rows fast.
 //!
 //! **Invariant:** it says *yes* or *undecided*; what it does not accept goes to the Python judges,
 //! which alone say what is wrong.  It knows nothing of names, bundles, journals or buckets.
@@ -8,7 +8,9 @@ pub mod document;
 pub mod fields;
 pub mod file;
 pub mod hash;
+pub mod index;
 pub mod judge;
+pub mod merge;
 pub mod moments;
 pub mod row;
 pub mod scalars;
@@ -22,11 +24,13 @@ mod jostler_native {
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
     use pyo3::pybacked::PyBackedBytes;
-    use pyo3::types::PyBytes;
+    use pyo3::types::{PyBytes, PyString};
 
     use crate::fields::{Field, Record};
     use crate::file::{self, Rules};
     use crate::hash;
+    use crate::index::{self, Run, Shared};
+    use crate::merge::{self, Target};
     use crate::row::{self, Form};
 
     /// A document of this size is judged without the interpreter's lock.
@@ -41,6 +45,207 @@ mod jostler_native {
     #[pyfunction]
     fn digests(py: Python<'_>, documents: Vec<PyBackedBytes>) -> Vec<String> {
         py.detach(|| hash::texts(documents.iter().map(|document| &**document)))
+    }
+
+    /// The rows of an index of the usual form; `jostler/archive/rows.py` describes it.
+    #[pyclass(frozen, module = "jostler_native")]
+    struct Index(index::Index<PyBackedBytes>);
+
+    #[pymethods]
+    impl Index {
+        /// Takes an index; None if it has another form, or is that of another bundle.
+        #[staticmethod]
+        #[pyo3(signature = (text, runs, *, date, datatype, url, index_url, folder))]
+        #[expect(clippy::too_many_arguments, reason = "they are named")]
+        fn of(
+            py: Python<'_>,
+            text: PyBackedBytes,
+            runs: Vec<Run>,
+            date: &str,
+            datatype: &str,
+            url: &str,
+            index_url: &str,
+            folder: &str,
+        ) -> Option<Self> {
+            let shared = Shared { date, datatype, url, index_url, folder };
+            py.detach(|| index::Index::new(text, runs, &shared)).map(Self)
+        }
+
+        fn __len__(&self) -> usize {
+            self.0.rows.len()
+        }
+
+        /// Returns offset and length of each block, and how many rows it has.
+        fn blocks(&self) -> Vec<(u64, u64, usize)> {
+            self.0.blocks()
+        }
+
+        /// Returns how many lines are the rows from `first` on, and where the next line begins.
+        #[pyo3(signature = (plain, at, first, most, *, head))]
+        fn take(
+            &self,
+            py: Python<'_>,
+            plain: &[u8],
+            at: usize,
+            first: usize,
+            most: usize,
+            head: &[u8],
+        ) -> (usize, usize) {
+            let taken = py.detach(|| self.0.take(plain, at, first, most, head));
+            (taken.rows, taken.end)
+        }
+
+        /// Returns how many blocks, each with its number of rows, are wholly the rows from `first` on.
+        #[pyo3(signature = (blocks, first, *, head))]
+        fn take_blocks(
+            &self,
+            py: Python<'_>,
+            blocks: Vec<(PyBackedBytes, usize)>,
+            first: usize,
+            head: &[u8],
+        ) -> usize {
+            let blocks: Vec<_> = blocks.iter().map(|(plain, rows)| (&**plain, *rows)).collect();
+            py.detach(|| self.0.take_blocks(&blocks, first, head))
+        }
+
+        /// Returns these lines with another head, and where the next line begins.
+        #[pyo3(signature = (plain, at, first, most, *, head, new_head))]
+        #[expect(clippy::too_many_arguments, reason = "those of `take`, and one more")]
+        fn move_rows<'py>(
+            &self,
+            py: Python<'py>,
+            plain: &[u8],
+            at: usize,
+            first: usize,
+            most: usize,
+            head: &[u8],
+            new_head: &[u8],
+        ) -> PyResult<(Vec<Bound<'py, PyBytes>>, usize)> {
+            let taken = py.detach(|| self.0.take(plain, at, first, most, head));
+            let ends = taken.names.iter().skip(1).map(|name| name - head.len()).chain([taken.end]);
+            let rows = taken.names.iter().zip(ends).map(|(start, end)| {
+                let rest = &plain[*start..end];
+                PyBytes::new_with(py, new_head.len() + rest.len(), |row| {
+                    row[..new_head.len()].copy_from_slice(new_head);
+                    row[new_head.len()..].copy_from_slice(rest);
+                    Ok(())
+                })
+            });
+            Ok((rows.collect::<PyResult<_>>()?, taken.end))
+        }
+
+        /// Returns what tells whether a row occurs twice.
+        fn keys<'py>(&self, py: Python<'py>, datatype: &str) -> Vec<Bound<'py, PyBytes>> {
+            let keys = py.detach(|| self.0.keys(datatype));
+            keys.iter().map(|key| PyBytes::new(py, key)).collect()
+        }
+
+        /// Returns node, Filename and hash of each row.
+        fn identities<'py>(&self, py: Python<'py>) -> PyResult<Vec<Identity<'py>>> {
+            identities(py, self.0.rows.iter().map(|row| self.0.identity(row)))
+        }
+    }
+
+    /// Node, Filename and hash of a row.
+    type Identity<'py> = (Bound<'py, PyString>, Bound<'py, PyString>, Bound<'py, PyBytes>);
+
+    fn identities<'py, 'a>(
+        py: Python<'py>,
+        rows: impl Iterator<Item = index::Identity<'a>>,
+    ) -> PyResult<Vec<Identity<'py>>> {
+        let mut made: Option<(&str, Bound<'py, PyString>)> = None; // the node of the row before
+        let of = |(node, filename, hash): index::Identity<'a>| {
+            let shared = match &made {
+                Some((last, text)) if *last == node => text.clone(),
+                _ => made.insert((node, PyString::new(py, node))).1.clone(),
+            };
+            Ok((shared, PyString::from_bytes(py, filename)?, PyBytes::new(py, hash)))
+        };
+        rows.map(of).collect()
+    }
+
+    /// An index of a merge: kept alive by it, read without the interpreter's lock.
+    struct Kept(Py<Index>);
+
+    impl std::ops::Deref for Kept {
+        type Target = index::Index<PyBackedBytes>;
+
+        fn deref(&self) -> &Self::Target {
+            &self.0.get().0
+        }
+    }
+
+    /// The rows of several bundles in order, each once.
+    #[pyclass(frozen, module = "jostler_native")]
+    struct Merge(merge::Merge<Kept>);
+
+    #[pymethods]
+    impl Merge {
+        #[new]
+        fn new(py: Python<'_>, indexes: Vec<Py<Index>>) -> Self {
+            let indexes = indexes.into_iter().map(Kept).collect();
+            Self(py.detach(|| merge::Merge::new(indexes)))
+        }
+
+        fn __len__(&self) -> usize {
+            self.0.order.len()
+        }
+
+        #[getter]
+        fn repeats(&self) -> usize {
+            self.0.repeats
+        }
+
+        /// Returns the nodes in order, each with the number of its rows.
+        fn runs(&self) -> Vec<Run> {
+            self.0.runs()
+        }
+
+        /// Returns the digest of the identities.
+        fn digest(&self, py: Python<'_>) -> String {
+            py.detach(|| self.0.digest())
+        }
+
+        /// Returns the earliest and the latest TimeAdded.
+        fn added<'py>(
+            &self,
+            py: Python<'py>,
+        ) -> PyResult<(Bound<'py, PyString>, Bound<'py, PyString>)> {
+            let (first, last) =
+                self.0.added().ok_or_else(|| PyValueError::new_err("it has no rows"))?;
+            Ok((PyString::from_bytes(py, first)?, PyString::from_bytes(py, last)?))
+        }
+
+        /// Returns which index, and which row of it, some rows in order are.
+        fn places(&self, first: usize, rows: usize) -> Vec<merge::Place> {
+            self.0.order.iter().skip(first).take(rows).copied().collect()
+        }
+
+        /// Returns node, Filename and hash of each row.
+        fn identities<'py>(&self, py: Python<'py>) -> PyResult<Vec<Identity<'py>>> {
+            identities(py, self.0.order.iter().map(|place| self.0.identity(*place)))
+        }
+
+        /// Returns the index row of each row, given the merged bundle; its texts are JSON.
+        #[pyo3(signature = (*, date, datatype, url, index_url, blocks))]
+        fn index<'py>(
+            &self,
+            py: Python<'py>,
+            date: &[u8],
+            datatype: &[u8],
+            url: &[u8],
+            index_url: &[u8],
+            blocks: Vec<(usize, u64, u64)>,
+        ) -> Vec<Bound<'py, PyBytes>> {
+            let target = Target { date, datatype, url, index_url, blocks: &blocks };
+            let (text, ends) = py.detach(|| {
+                let mut text = Vec::new();
+                let ends = self.0.index(&target, &mut text);
+                (text, ends)
+            });
+            let starts = [0].into_iter().chain(ends.iter().copied());
+            starts.zip(&ends).map(|(start, end)| PyBytes::new(py, &text[start..*end])).collect()
+        }
     }
 
     impl<'a, 'py> FromPyObject<'a, 'py> for Field {

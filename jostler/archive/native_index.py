@@ -1,0 +1,160 @@
+"""Indexes of the usual form, as the native module reads them: without Python for each row.
+
+**Invariant:** what is here says yes or nothing.  An index or a row that is not taken is left to
+Python, which alone says what is wrong with it; so the module changes how long an answer takes, and
+never the answer.
+
+The usual form is that of docs/format.md, byte for byte, in texts without escapes, with Filenames
+of the bundle's day.  Rows of rejected1 never have it: their Hash is not that of `raw`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+
+from jostler.format.names import REJECTED
+from jostler.format.node_table import Run
+from jostler.schema.native import Use, find
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jostler.format.names import BundleName
+
+
+class NativeIndex(Protocol):
+    """The rows of an index; any number of threads may share one."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+
+    def blocks(self) -> list[tuple[int, int, int]]:
+        """Return offset and length of each block, and how many rows it has, in order."""
+
+    def take(self, plain: bytes, at: int, first: int, most: int, *, head: bytes) -> tuple[int, int]:
+        """Compare lines with the rows from `first` on, up to one that differs.
+
+        A line that is taken has the given head, the Filename and the Hash of its index row, and no
+        more bytes in `raw` than the file had.
+
+        Args:
+            plain: lines of the data object.
+            at: where in them the first line begins.
+            first: the row of the first line, from 0.
+            most: how many rows are wanted.
+            head: what the lines have before their Filename.
+
+        Returns:
+            How many lines were taken, and where the next one begins.
+        """
+
+    def take_blocks(self, blocks: Sequence[tuple[bytes, int]], first: int, *, head: bytes) -> int:
+        """Return how many of some blocks are wholly the rows from `first` on, as `take` compares.
+
+        Args:
+            blocks: lines, and how many they must be.
+            first: the row of the first line, from 0.
+            head: what all lines have before their Filename.
+        """
+
+    def move_rows(
+        self, plain: bytes, at: int, first: int, most: int, *, head: bytes, new_head: bytes
+    ) -> tuple[list[bytes], int]:
+        """Take lines as `take` does; return them with another head, and where the next begins."""
+
+    def keys(self, datatype: str) -> list[bytes]:
+        """Return the key of each row: `keys` in `jostler.archive.audit.bundle`."""
+
+    def identities(self) -> list[tuple[str, str, bytes]]:
+        """Return node, Filename and hash of each row."""
+
+
+class NativeMerge(Protocol):
+    """The rows of several indexes in order; of equal identities the earliest alone."""
+
+    @property
+    def repeats(self) -> int:
+        """How many are left out."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+
+    def runs(self) -> list[tuple[str, int]]:
+        """Return the nodes in order, each with the number of its rows."""
+
+    def digest(self) -> str:
+        """Return the hash of the identities: `compact_merge.digest_of`."""
+
+    def added(self) -> tuple[str, str]:
+        """Return the earliest and the latest TimeAdded."""
+
+    def places(self, first: int, rows: int) -> list[tuple[int, int]]:
+        """Return the number of the index, and of the row in it from 0, of some rows in order."""
+
+    def identities(self) -> list[tuple[str, str, bytes]]:
+        """Return node, Filename and hash of each row."""
+
+    def index(
+        self,
+        *,
+        date: bytes,
+        datatype: bytes,
+        url: bytes,
+        index_url: bytes,
+        blocks: Sequence[tuple[int, int, int]],
+    ) -> list[bytes]:
+        """Return the index rows, each with the new place of its row.
+
+        Args:
+            date: of the bundle, as JSON, as the other texts.
+            datatype: of the bundle.
+            url: of the data object.
+            index_url: of the index object.
+            blocks: first line from 1, offset and length of each block of the data object.
+        """
+
+
+def native_index(
+    name: BundleName, text: bytes, runs: Sequence[Run], *, url: str, index_url: str
+) -> NativeIndex | None:
+    """Read an index; return None if it has not the usual form, is another's, or has no reader.
+
+    Args:
+        name: of the data object.
+        text: of the index, inflated.
+        runs: the nodes of the rows, from the header of a merged bundle; empty for others.
+        url: of the data object.
+        index_url: of the index object.
+    """
+    classes = _classes()
+    if classes is None or name.datatype == REJECTED:
+        return None
+    found = classes.index.of(
+        text,
+        list(runs) or [Run(name.node, text.count(b"\n"))],
+        date=name.day.iso,
+        datatype=name.datatype,
+        url=url,
+        index_url=index_url,
+        folder=f"{name.day.path}/",
+    )
+    return cast("NativeIndex | None", found)
+
+
+def native_merge(indexes: Sequence[NativeIndex]) -> NativeMerge:
+    """Put the rows of indexes in order."""
+    classes = _classes()
+    assert classes
+    return cast("NativeMerge", classes.merge(list(indexes)))
+
+
+class _Classes(NamedTuple):
+    index: Any
+    merge: Any
+
+
+def _classes() -> _Classes | None:
+    module = find(Use.AUTO).module
+    # A module built before it had them has the same version.
+    found = _Classes(getattr(module, "Index", None), getattr(module, "Merge", None))
+    return found if found.index and found.merge else None

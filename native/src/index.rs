@@ -1,0 +1,438 @@
+//! The rows of an index of the usual form; docs/format.md, "index1", has the form.
+//!
+//! **Invariant:** an index is taken only if its bytes are exactly those that jostler writes for its
+//! values, and no text in it has an escape; so texts are compared and written again as bytes.  A row
+//! of the data object is taken only if it has the Filename and the Hash of its index row.
+
+use memchr::memchr;
+
+use crate::hash::{self, HASH_BYTES, Hash};
+
+const KEYS_AT_ONCE: usize = 256;
+const DIGITS_MOST: usize = 18;
+
+/// What all index rows of a bundle share.
+pub struct Shared<'a> {
+    pub date: &'a str,
+    pub datatype: &'a str,
+    /// Of the data object.
+    pub url: &'a str,
+    pub index_url: &'a str,
+    /// What Filenames begin with: `2022/09/29/`.
+    pub folder: &'a str,
+}
+
+/// A node, and how many rows of it follow one another.
+pub type Run = (String, usize);
+
+/// Node, Filename and hash of a row.
+pub type Identity<'a> = (&'a str, &'a [u8], &'a Hash);
+
+/// A part of the index's text.
+#[derive(Clone, Copy, Default)]
+pub struct Span(u32, u32);
+
+impl Span {
+    pub fn of<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+        &text[self.0 as usize..self.1 as usize]
+    }
+}
+
+pub struct Row {
+    pub version: Span,
+    pub commit: Span,
+    pub filename: Span,
+    pub size: u64,
+    pub added: Span,
+    /// Place of its node among those of the index.
+    pub node: usize,
+    pub hash: Hash,
+    pub offset: u64,
+    pub length: u64,
+    /// Start, End and WorkID; empty if null.
+    pub facts: [Span; 3],
+    /// From the value of Start on, to the end of `raw`.
+    pub last: Span,
+}
+
+/// An index as it was taken; `T` holds its text.
+pub struct Index<T> {
+    pub text: T,
+    pub rows: Vec<Row>,
+    pub runs: Vec<Run>,
+}
+
+/// Rows of a data object.
+pub struct Taken {
+    /// How many were taken.
+    pub rows: usize,
+    /// Where the first row begins that was not taken.
+    pub end: usize,
+    /// Where the Filename of each begins, as JSON.
+    pub names: Vec<usize>,
+}
+
+/// A line that has the Filename of its index row.
+struct Line<'a> {
+    /// Where its Filename begins.
+    name: usize,
+    raw: &'a [u8],
+    /// Behind its line feed.
+    end: usize,
+}
+
+impl<T: AsRef<[u8]>> Index<T> {
+    /// Takes an index; None if it has another form, or is that of another bundle.
+    pub fn new(text: T, runs: Vec<Run>, shared: &Shared) -> Option<Self> {
+        let rows = parsed(text.as_ref(), &runs, shared)?;
+        Some(Self { text, rows, runs })
+    }
+
+    fn node(&self, row: &Row) -> &str {
+        &self.runs[row.node].0
+    }
+
+    pub fn identity<'a>(&'a self, row: &'a Row) -> Identity<'a> {
+        (self.node(row), row.filename.of(self.text.as_ref()), &row.hash)
+    }
+
+    /// Returns offset and length of each block, and how many rows it has.
+    pub fn blocks(&self) -> Vec<(u64, u64, usize)> {
+        let mut found: Vec<(u64, u64, usize)> = Vec::new();
+        for row in &self.rows {
+            match found.last_mut() {
+                Some((offset, length, rows)) if (*offset, *length) == (row.offset, row.length) => {
+                    *rows += 1;
+                }
+                _ => found.push((row.offset, row.length, 1)),
+            }
+        }
+        found
+    }
+
+    /// Takes lines that begin at a place, as far as they are the rows from `first` on.
+    ///
+    /// `head` is what the lines have before their Filename.
+    pub fn take(&self, plain: &[u8], at: usize, first: usize, most: usize, head: &[u8]) -> Taken {
+        let lines = self.lines(plain, at, first, most, head);
+        let same = self.same(lines.iter().map(|line| line.raw), first);
+        let end = lines[..same].last().map_or(at, |line| line.end);
+        Taken { rows: same, end, names: lines[..same].iter().map(|line| line.name).collect() }
+    }
+
+    /// Returns how many of some blocks are wholly the rows from `first` on, given the number of
+    /// rows that each must have.
+    ///
+    /// The hashes of long rows take less time if there are more rows than a block has.
+    pub fn take_blocks(&self, blocks: &[(&[u8], usize)], first: usize, head: &[u8]) -> usize {
+        let (mut raws, mut ends) = (Vec::new(), Vec::new());
+        for (plain, rows) in blocks {
+            let lines = self.lines(plain, 0, first + raws.len(), *rows, head);
+            if lines.len() != *rows || lines.last().is_none_or(|line| line.end != plain.len()) {
+                break;
+            }
+            raws.extend(lines.iter().map(|line| line.raw));
+            ends.push(raws.len());
+        }
+        let same = self.same(raws.into_iter(), first);
+        ends.iter().take_while(|end| **end <= same).count()
+    }
+
+    fn lines<'a>(
+        &self,
+        plain: &'a [u8],
+        at: usize,
+        first: usize,
+        most: usize,
+        head: &[u8],
+    ) -> Vec<Line<'a>> {
+        let mut lines: Vec<Line> = Vec::new();
+        let mut end = at;
+        for row in self.rows.iter().skip(first).take(most) {
+            let Some(rest) = plain.get(end..) else { break };
+            let Some(length) = memchr(b'\n', rest) else { break };
+            let Some(raw) = cut(&rest[..length], head, row.filename.of(self.text.as_ref())) else {
+                break;
+            };
+            if raw.len() as u64 > row.size {
+                break;
+            }
+            let name = end + head.len();
+            end += length + 1;
+            lines.push(Line { name, raw, end });
+        }
+        lines
+    }
+
+    /// Returns how many of these have the hashes of the rows from `first` on.
+    fn same<'a>(&self, raws: impl Iterator<Item = &'a [u8]>, first: usize) -> usize {
+        let rows = self.rows.iter().skip(first);
+        hash::hashes(raws).iter().zip(rows).take_while(|(hash, row)| **hash == row.hash).count()
+    }
+
+    /// Returns what tells whether a row occurs twice: `keys` in `jostler/archive/audit/bundle.py`.
+    pub fn keys(&self, datatype: &str) -> Vec<Hash> {
+        let mut found = Vec::with_capacity(self.rows.len());
+        for rows in self.rows.chunks(KEYS_AT_ONCE) {
+            let texts: Vec<Vec<u8>> = rows
+                .iter()
+                .map(|row| {
+                    let filename = row.filename.of(self.text.as_ref());
+                    let hash = hash::text(&row.hash);
+                    let parts: [&[u8]; 5] = [
+                        self.node(row).as_bytes(),
+                        datatype.as_bytes(),
+                        filename,
+                        hash.as_bytes(),
+                        b"False",
+                    ];
+                    parts.join(&b'\0')
+                })
+                .collect();
+            found.extend(hash::hashes(texts.iter().map(Vec::as_slice)));
+        }
+        found
+    }
+}
+
+/// Returns `raw` of a line that has this head and this Filename.
+fn cut<'a>(line: &'a [u8], head: &[u8], filename: &[u8]) -> Option<&'a [u8]> {
+    let rest = line.strip_prefix(head)?.strip_prefix(b"\"")?.strip_prefix(filename)?;
+    let raw = rest.strip_prefix(b"\"},\"raw\":")?.strip_suffix(b"}")?;
+    (raw.first() == Some(&b'{') && raw.last() == Some(&b'}')).then_some(raw)
+}
+
+fn parsed(text: &[u8], runs: &[Run], shared: &Shared) -> Option<Vec<Row>> {
+    u32::try_from(text.len()).ok()?;
+    if memchr(b'\\', text).is_some() || simdutf8::basic::from_utf8(text).is_err() {
+        return None;
+    }
+    let Shared { date, datatype, url, index_url, folder } = shared;
+    let begin = format!("{{\"date\":\"{date}\",\"archiver\":{{\"Version\":\"");
+    let middle = format!(",\"ArchiveURL\":\"{index_url}\",\"Filename\":\"");
+    let mut cursor = Cursor { text, at: 0 };
+    let mut rows: Vec<Row> = Vec::new();
+    let mut before = Span::default();
+    for (node, (name, many)) in runs.iter().enumerate() {
+        let of_node = format!(
+            ",\"Datatype\":\"{datatype}\",\"Node\":\"{name}\",\"ArchiveURL\":\"{url}\",\"Line\":"
+        );
+        for _ in 0..*many {
+            // In most rows all is as in the row before, up to the Filename.
+            let starts = cursor.at;
+            let (version, commit) = match rows.last() {
+                Some(Row { version, commit, .. }) if cursor.eat(before.of(text)).is_some() => {
+                    (*version, *commit)
+                }
+                _ => {
+                    cursor.eat(begin.as_bytes())?;
+                    let version = cursor.string()?;
+                    cursor.eat(b",\"GitCommit\":\"")?;
+                    let commit = cursor.string()?;
+                    cursor.eat(middle.as_bytes())?;
+                    (version, commit)
+                }
+            };
+            before = span(starts, cursor.at);
+            let filename = cursor.string()?;
+            if !filename.of(text).starts_with(folder.as_bytes()) {
+                return None;
+            }
+            cursor.eat(b"},\"raw\":{\"Filename\":\"")?;
+            cursor.eat(filename.of(text))?;
+            cursor.eat(b"\"")?;
+            cursor.eat(b",\"Size\":")?;
+            let size = cursor.number()?;
+            cursor.eat(b",\"TimeAdded\":\"")?;
+            let added = cursor.string()?;
+            cursor.eat(of_node.as_bytes())?;
+            if cursor.number()? != rows.len() as u64 + 1 {
+                return None;
+            }
+            cursor.eat(b",\"Hash\":\"")?;
+            let hash = hash_of(cursor.string()?.of(text))?;
+            cursor.eat(b",\"Offset\":")?;
+            let offset = cursor.number()?;
+            cursor.eat(b",\"Length\":")?;
+            let length = cursor.number()?;
+            cursor.eat(b",\"Start\":")?;
+            let begins = cursor.at;
+            let start = cursor.fact()?;
+            cursor.eat(b",\"End\":")?;
+            let end = cursor.fact()?;
+            cursor.eat(b",\"WorkID\":")?;
+            let facts = [start, end, cursor.fact()?];
+            let last = span(begins, cursor.at);
+            cursor.eat(b"}}\n")?;
+            rows.push(Row {
+                version,
+                commit,
+                filename,
+                size,
+                added,
+                node,
+                hash,
+                offset,
+                length,
+                facts,
+                last,
+            });
+        }
+    }
+    // The only control characters are the line feeds: others would have to be escaped.
+    let controls = |part: &[u8]| part.iter().map(|byte| u8::from(*byte < b' ')).sum::<u8>();
+    let controls: usize = text.chunks(255).map(|part| usize::from(controls(part))).sum();
+    (cursor.at == text.len() && !rows.is_empty() && controls == rows.len()).then_some(rows)
+}
+
+/// A part of a text that is shorter than 4 GiB.
+fn span(start: usize, end: usize) -> Span {
+    Span(start as u32, end as u32)
+}
+
+fn hash_of(digits: &[u8]) -> Option<Hash> {
+    let nibble = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    let mut hash = [0; HASH_BYTES];
+    if digits.len() != 2 * HASH_BYTES {
+        return None;
+    }
+    for (byte, two) in hash.iter_mut().zip(digits.chunks(2)) {
+        *byte = nibble(two[0])? << 4 | nibble(two[1])?;
+    }
+    Some(hash)
+}
+
+struct Cursor<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl Cursor<'_> {
+    fn eat(&mut self, literal: &[u8]) -> Option<()> {
+        let is_there = self.text[self.at..].starts_with(literal);
+        is_there.then(|| self.at += literal.len())
+    }
+
+    /// Takes a text and the quote behind it; the quote before it is eaten already.
+    fn string(&mut self) -> Option<Span> {
+        let start = self.at;
+        let end = start + memchr(b'"', &self.text[start..])?;
+        self.at = end + 1;
+        Some(span(start, end))
+    }
+
+    fn fact(&mut self) -> Option<Span> {
+        if self.eat(b"null").is_some() {
+            return Some(Span::default());
+        }
+        self.eat(b"\"")?;
+        self.string()
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let rest = &self.text[self.at..];
+        let digits = rest.iter().take(DIGITS_MOST + 1).take_while(|byte| byte.is_ascii_digit());
+        let many = digits.clone().count();
+        if many == 0 || many > DIGITS_MOST || (many > 1 && rest[0] == b'0') {
+            return None;
+        }
+        self.at += many;
+        Some(digits.fold(0, |value, digit| 10 * value + u64::from(digit - b'0')))
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    pub const SHARED: Shared = Shared {
+        date: "2022-09-29",
+        datatype: "foo1",
+        url: "gs://b/d",
+        index_url: "gs://b/i",
+        folder: "2022/09/29/",
+    };
+    const HEAD: &[u8] = b"{\"Filename\":";
+
+    pub fn line(name: &str, raw: &str, node: &str, number: usize) -> String {
+        let hash = hash::text(&hash::hashes([raw.as_bytes()].into_iter())[0]);
+        format!(
+            "{{\"date\":\"2022-09-29\",\"archiver\":{{\"Version\":\"v\",\"GitCommit\":\"c\",\
+             \"ArchiveURL\":\"gs://b/i\",\"Filename\":\"{name}\"}},\"raw\":{{\"Filename\":\"{name}\",\
+             \"Size\":{},\"TimeAdded\":\"t\",\"Datatype\":\"foo1\",\"Node\":\"{node}\",\
+             \"ArchiveURL\":\"gs://b/d\",\"Line\":{number},\"Hash\":\"{hash}\",\"Offset\":10,\
+             \"Length\":20,\"Start\":null,\"End\":\"e\",\"WorkID\":null}}}}\n",
+            raw.len()
+        )
+    }
+
+    fn index(text: &str, rows: usize) -> Option<Index<Vec<u8>>> {
+        Index::new(text.as_bytes().to_vec(), vec![("node1".into(), rows)], &SHARED)
+    }
+
+    #[test]
+    fn an_index_of_another_form_is_not_taken() {
+        let one = line("2022/09/29/a", "{}", "node1", 1);
+        assert_eq!(index(&one, 1).unwrap().blocks(), [(10, 20, 1)]);
+        assert!(index(&one, 2).is_none() && index(&one, 0).is_none() && index("", 0).is_none());
+        for (from, to) in [
+            ("node1", "node2"),
+            ("\"Line\":1", "\"Line\":2"),
+            ("\"Line\":1", "\"Line\":01"),
+            ("\"Line\":1", "\"Line\": 1"),
+            ("\"Offset\":10", "\"Offset\":9999999999999999999"),
+            ("gs://b/i", "gs://b/j"),
+            ("09/29/a\"", "09/30/a\""),
+            ("\"End\":\"e\"", "\"End\":\"\\u0065\""),
+            ("\"End\":\"e\"", "\"End\":\"\t\""),
+            ("\"End\":\"e\"", "\"End\":5"),
+            ("}}\n", "}}"),
+            ("}}\n", "}} \n"),
+            ("}}\n", ",\"More\":1}}\n"),
+        ] {
+            let changed = one.replace(from, to);
+            assert!(changed != one && index(&changed, 1).is_none(), "{from} {to}");
+        }
+    }
+
+    #[test]
+    fn rows_are_taken_up_to_the_first_that_is_not_as_its_index_says() {
+        let text = line("2022/09/29/a", "{\"a\":1}", "node1", 1)
+            + &line("2022/09/29/b", "{\"b\":1}", "node1", 2);
+        let made = index(&text, 2).unwrap();
+        let row = |name: &str, raw: &str| format!("{{\"Filename\":\"{name}\"}},\"raw\":{raw}}}\n");
+        let (a, b) = (row("2022/09/29/a", "{\"a\":1}"), row("2022/09/29/b", "{\"b\":1}"));
+        let taken = |text: &str| {
+            let found = made.take(text.as_bytes(), 0, 0, 9, HEAD);
+            assert_eq!(found.names.len(), found.rows);
+            (found.rows, found.end)
+        };
+        assert_eq!(taken(&(a.clone() + &b)), (2, a.len() + b.len()));
+        assert_eq!(taken(&a), (1, a.len()));
+        assert_eq!(taken(b.as_str()), (0, 0));
+        assert_eq!(taken(a.trim_end()), (0, 0));
+        for other in ["", &a, &row("2022/09/29/b", "{\"b\":2}"), &row("2022/09/29/c", "{\"b\":1}")]
+        {
+            assert_eq!(taken(&(a.clone() + other)), (1, a.len()), "{other}");
+        }
+        let found = made.take((a.clone() + &b).as_bytes(), a.len(), 1, 1, HEAD);
+        assert_eq!((found.rows, found.end), (1, a.len() + b.len()));
+        assert_eq!(made.take(b"", 5, 9, 9, HEAD).rows, 0);
+
+        let both = a.clone() + &b;
+        let blocks = |blocks: &[(&str, usize)]| {
+            let blocks: Vec<_> = blocks.iter().map(|(text, n)| (text.as_bytes(), *n)).collect();
+            made.take_blocks(&blocks, 0, HEAD)
+        };
+        assert_eq!(blocks(&[(&a, 1), (&b, 1)]), 2);
+        assert_eq!(blocks(&[(&both, 2)]), 1);
+        assert_eq!(blocks(&[(&a, 1), (&a, 1)]), 1);
+        assert_eq!(blocks(&[(&both, 1), (&b, 1)]), 0);
+        assert_eq!(blocks(&[(&a, 2)]), 0);
+        assert_eq!(blocks(&[(&a, 1), (&row("2022/09/29/b", "{\"b\":2}"), 1)]), 1);
+    }
+}

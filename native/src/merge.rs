@@ -1,0 +1,207 @@
+//! The order of the rows of several bundles, and their index rows in it: what
+//! `jostler/archive/compact_merge.py` describes, of indexes of the usual form.
+//!
+//! **Invariant:** order, digest and bytes are those that Python makes of the same rows.
+
+use std::cmp::Ordering;
+use std::ops::Deref;
+
+use blake2b_simd::Params;
+
+use crate::hash::{self, HASH_BYTES};
+use crate::index::{Identity, Index, Row, Run};
+
+/// A row: which index, and which row of it, from 0.
+pub type Place = (u32, u32);
+
+/// Rows in order; of equal node, Filename and hash the earliest alone.
+pub struct Merge<I> {
+    pub indexes: Vec<I>,
+    pub order: Vec<Place>,
+    /// How many rows are left out.
+    pub repeats: usize,
+}
+
+/// What index rows say of the bundle that the rows are moved to; texts are JSON, with quotes.
+pub struct Target<'a> {
+    pub date: &'a [u8],
+    pub datatype: &'a [u8],
+    pub url: &'a [u8],
+    pub index_url: &'a [u8],
+    /// First line from 1, offset and length of each block.
+    pub blocks: &'a [(usize, u64, u64)],
+}
+
+impl<T: AsRef<[u8]> + 'static, I: Deref<Target = Index<T>>> Merge<I> {
+    pub fn new(indexes: Vec<I>) -> Self {
+        let mut order: Vec<Place> = Vec::new();
+        for (number, one) in indexes.iter().enumerate() {
+            order.extend((0..one.rows.len()).map(|line| (number as u32, line as u32)));
+        }
+        let mut made = Self { indexes, order: Vec::new(), repeats: 0 };
+        order.sort_unstable_by(|one, other| made.compare(*one, *other));
+        let rows = order.len();
+        order.dedup_by(|one, kept| made.identity(*one) == made.identity(*kept));
+        made.repeats = rows - order.len();
+        made.order = order;
+        made
+    }
+
+    fn row(&self, place: Place) -> (&Index<T>, &Row, &[u8]) {
+        let index = &*self.indexes[place.0 as usize];
+        (index, &index.rows[place.1 as usize], index.text.as_ref())
+    }
+
+    /// Returns node, Filename and hash.
+    pub fn identity(&self, place: Place) -> Identity<'_> {
+        let (index, row, _) = self.row(place);
+        index.identity(row)
+    }
+
+    fn compare(&self, one: Place, other: Place) -> Ordering {
+        let details = |place| {
+            let (_, row, text) = self.row(place);
+            let texts = [row.added, row.version, row.commit].map(|span| span.of(text));
+            (texts, row.size, row.facts.map(|span| span.of(text)), place)
+        };
+        let identities = self.identity(one).cmp(&self.identity(other));
+        identities.then_with(|| details(one).cmp(&details(other)))
+    }
+
+    /// Returns the digest of the identities, which names the merged bundle.
+    pub fn digest(&self) -> String {
+        let mut hashed = Params::new().hash_length(HASH_BYTES).to_state();
+        for place in &self.order {
+            let (node, filename, hash) = self.identity(*place);
+            hashed.update(b"[\"").update(node.as_bytes()).update(b"\",\"").update(filename);
+            hashed.update(b"\",\"").update(hash::text(hash).as_bytes()).update(b"\"]\n");
+        }
+        hashed.finalize().to_hex().to_string()
+    }
+
+    /// Returns the nodes in order, each with the number of its rows.
+    pub fn runs(&self) -> Vec<Run> {
+        let mut found: Vec<Run> = Vec::new();
+        for place in &self.order {
+            let node = self.identity(*place).0;
+            match found.last_mut() {
+                Some((last, rows)) if last == node => *rows += 1,
+                _ => found.push((node.to_owned(), 1)),
+            }
+        }
+        found
+    }
+
+    /// Returns the earliest and the latest TimeAdded.
+    pub fn added(&self) -> Option<(&[u8], &[u8])> {
+        let of = |place: &Place| {
+            let (_, row, text) = self.row(*place);
+            row.added.of(text)
+        };
+        Some((self.order.iter().map(of).min()?, self.order.iter().map(of).max()?))
+    }
+
+    /// Appends the index row of each row, with its new place; returns where each ends.
+    pub fn index(&self, target: &Target, out: &mut Vec<u8>) -> Vec<usize> {
+        let mut blocks = target.blocks.iter().peekable();
+        let mut block = (0, 0);
+        let mut ends = Vec::with_capacity(self.order.len());
+        for (line, place) in self.order.iter().enumerate().map(|(at, place)| (at + 1, place)) {
+            while let Some((_, offset, length)) = blocks.next_if(|(first, ..)| *first <= line) {
+                block = (*offset, *length);
+            }
+            let (index, row, text) = self.row(*place);
+            let (node, filename, hash) = index.identity(row);
+            let hash = hash::text(hash);
+            let numbers =
+                [row.size, line as u64, block.0, block.1].map(|number| number.to_string());
+            let [size, line, offset, length] = numbers.each_ref().map(|number| number.as_bytes());
+            let parts: [&[u8]; 33] = [
+                b"{\"date\":",
+                target.date,
+                b",\"archiver\":{\"Version\":\"",
+                row.version.of(text),
+                b"\",\"GitCommit\":\"",
+                row.commit.of(text),
+                b"\",\"ArchiveURL\":",
+                target.index_url,
+                b",\"Filename\":\"",
+                filename,
+                b"\"},\"raw\":{\"Filename\":\"",
+                filename,
+                b"\",\"Size\":",
+                size,
+                b",\"TimeAdded\":\"",
+                row.added.of(text),
+                b"\",\"Datatype\":",
+                target.datatype,
+                b",\"Node\":\"",
+                node.as_bytes(),
+                b"\",\"ArchiveURL\":",
+                target.url,
+                b",\"Line\":",
+                line,
+                b",\"Hash\":\"",
+                hash.as_bytes(),
+                b"\",\"Offset\":",
+                offset,
+                b",\"Length\":",
+                length,
+                b",\"Start\":",
+                row.last.of(text),
+                b"}}\n",
+            ];
+            for part in parts {
+                out.extend_from_slice(part);
+            }
+            ends.push(out.len());
+        }
+        ends
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::tests::{SHARED, line};
+
+    fn index(node: &str, names: &[&str]) -> Box<Index<Vec<u8>>> {
+        let lines = names.iter().enumerate();
+        let text: String = lines
+            .map(|(at, name)| line(&format!("2022/09/29/{name}"), "{}", node, at + 1))
+            .collect();
+        let runs = vec![(node.to_owned(), names.len())];
+        Box::new(Index::new(text.into_bytes(), runs, &SHARED).unwrap())
+    }
+
+    #[test]
+    fn rows_are_sorted_and_kept_once() {
+        let made = Merge::new(vec![
+            index("n2", &["b", "a"]),
+            index("n1", &["z"]),
+            index("n2", &["a", "c"]),
+        ]);
+        assert_eq!(made.order, [(1, 0), (0, 1), (0, 0), (2, 1)]);
+        assert_eq!(made.repeats, 1);
+        assert_eq!(made.runs(), [("n1".to_owned(), 1), ("n2".to_owned(), 3)]);
+        assert_eq!(made.added(), Some((&b"t"[..], &b"t"[..])));
+        let other = Merge::new(vec![index("n2", &["c", "b", "a"]), index("n1", &["z"])]);
+        assert_eq!(made.digest(), other.digest());
+    }
+
+    #[test]
+    fn index_rows_are_written_in_the_form_that_is_taken() {
+        let one = index("n1", &["a", "b"]);
+        let text = one.text.clone();
+        let target = Target {
+            date: b"\"2022-09-29\"",
+            datatype: b"\"foo1\"",
+            url: b"\"gs://b/d\"",
+            index_url: b"\"gs://b/i\"",
+            blocks: &[(1, 10, 20)],
+        };
+        let mut out = Vec::new();
+        let ends = Merge::new(vec![one]).index(&target, &mut out);
+        assert_eq!((out.as_slice(), ends), (text.as_slice(), vec![text.len() / 2, text.len()]));
+    }
+}
