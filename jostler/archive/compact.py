@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jostler.archive.audit.proof import proven
-from jostler.archive.compact_input import InputError, read_input
+from jostler.archive.compact_input import read_input
 from jostler.archive.compact_merge import (
     DamagedInputError,
     holds,
@@ -37,6 +37,7 @@ from jostler.archive.compact_merge import (
     planned,
 )
 from jostler.archive.compact_plan import ROWS_MOST
+from jostler.archive.compact_rows import InputError
 from jostler.archive.keeping import store_then_remove
 from jostler.errors import ConflictError, DamageError, MissingError, StorageError
 from jostler.format.names import Kind
@@ -166,10 +167,10 @@ class _Compaction:
     def run(self, each: Map) -> Compacted:
         """Do all of it; `each` calls a function for each of several values, as `map` does."""
         found = [one for one in each(self._read, self._group.members) if one]
-        torn = [one for one in found if not one.index]
+        torn = [one for one in found if not one.has_index]
         if len(found) < len(self._group.members):
             self._keep_repeats("one of its bundles is gone, or cannot be read")
-        whole = [one for one in found if one.index]
+        whole = [one for one in found if one.has_index]
         for part in _parts(whole, self._target_bytes, self._repeats):
             self._compact(part, torn, each)
         for one in torn:
@@ -207,10 +208,10 @@ class _Compaction:
         """Merge bundles, and remove those of the torn ones whose rows are in the result."""
         while part:
             plan = planned(self._group, part, self._repeats)
-            if not plan.entries:  # repeats of rows in other bundles: a merged bundle needs a row
+            if not plan.order:  # repeats of rows in other bundles: a merged bundle needs a row
                 plan = planned(self._group, part)
             covered = self._covered(plan, part, torn)
-            if len(part) + len(covered) == 1 and not plan.collapsed:
+            if len(part) + len(covered) == 1 and not plan.order.collapsed:
                 return
             try:
                 done = self._kept_as(plan, part)
@@ -233,7 +234,7 @@ class _Compaction:
         """Return the bundles without index that the merged bundle makes superfluous."""
         if not torn:
             return []
-        rows = frozenset(entry.identity for entry in plan.entries)
+        rows = frozenset(plan.order.identities())
         if any(one.member.name == plan.name for one in part):
             # The result is there already.  Another compactor may be making a torn bundle out of it,
             # with fewer rows, or with repeats, and then remove it: so that one is left alone.
@@ -307,9 +308,9 @@ class _Compaction:
             Done(
                 url=f"{self._storage.url}/{name}",
                 inputs=len(gone),
-                rows=len(plan.entries),
-                repeats=plan.repeats,
-                collapsed=plan.collapsed,
+                rows=len(plan.order),
+                repeats=plan.order.repeats,
+                collapsed=plan.order.collapsed,
                 plain_bytes=merged.plain_bytes if merged else 0,
                 bytes_before=sum(member.total_bytes for member in gone),
                 bytes_after=len(merged.data.data) + len(merged.index.data) if merged else 0,

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from jostler.archive.compact import THREADS, Compacted, compact
 from jostler.archive.compact_days import days
-from jostler.archive.compact_input import InputError, read_input
+from jostler.archive.compact_input import read_input
 from jostler.archive.compact_plan import Group, groups
+from jostler.archive.compact_rows import InputError
 from jostler.archive.repeats import repeated
 from jostler.errors import MissingError, StorageError
 from jostler.format.names import REJECTED
@@ -153,10 +154,7 @@ def _rows_of(storage: Storage, member: Member) -> list[Identity]:
         if member.index_version:
             index = storage.read(member.index_name, member.index_version).data
         one = read_input(member, data, index)
-        reader = one.reader()
-        while reader.node is not None:
-            reader.take()
-        reader.finish()
+        one.read_all()
     except MissingError as exc:
         raise _UncertainError(f"{member.name} was removed meanwhile") from exc
     except (StorageError, InputError) as exc:

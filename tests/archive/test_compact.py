@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostler.archive import compact_merge
+from jostler.archive import compact_merge, compact_order, native_index
 from jostler.archive.address import find_moved
 from jostler.archive.bucket_catalogue import BucketCatalogue
 from jostler.archive.cache import IndexCache
@@ -41,7 +41,7 @@ from tests.support.compactors import LostError, run_many
 from tests.support.memory_bucket import Died, MemoryBucket
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from jostler.archive.keeping import Made
@@ -365,22 +365,35 @@ def _without_content(identities: Iterable[tuple[str, str, bytes]]) -> str:
     return f"{abs(hash(told)):032x}"[:32]
 
 
+def _named_without_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    def order_of(inputs: Any, left_out: Any = frozenset()) -> Any:  # noqa: ANN401
+        order: Any = compact_order.order_of(inputs, left_out)
+        order.digest = lambda: _without_content(order.identities())
+        return order
+
+    monkeypatch.setattr(compact_merge, "order_of", order_of)
+    monkeypatch.setattr(compact_merge, "digest_of", _without_content)
+
+
+def _removing_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Compaction, "_remove", _keeps_nothing)
+
+
+@pytest.mark.parametrize("by_native", [True, False], ids=["native", "python"])
 @pytest.mark.parametrize(
-    ("where", "what", "mutant"),
-    [
-        (_Compaction, "_remove", _keeps_nothing),
-        (compact_merge, "digest_of", _without_content),
-    ],
+    "mutate",
+    [_removing_the_result, _named_without_content],
     ids=["removes also what equals the result", "is named by Filenames without content"],
 )
 def test_the_model_sees_a_wrong_compaction(
-    where: Any,  # noqa: ANN401
-    what: str,
-    mutant: Any,  # noqa: ANN401
+    mutate: Callable[[pytest.MonkeyPatch], None],
+    by_native: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two mistakes that are easily made lose rows, and the model finds them."""
-    monkeypatch.setattr(where, what, mutant)
+    if not by_native:
+        monkeypatch.setattr(native_index, "_classes", lambda: None)
+    mutate(monkeypatch)
     with pytest.raises(LostError):
         run_many(range(200))
 

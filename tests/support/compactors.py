@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 from jostler.archive.audit.remake import index_of
 from jostler.archive.compact import compact
 from jostler.archive.compact_days import FIRST, LAST, days
-from jostler.archive.compact_input import InputError
 from jostler.archive.compact_merge import holds
 from jostler.archive.compact_plan import Group, groups
 from jostler.archive.compact_repeats import WholeDay, compact_day
+from jostler.archive.compact_rows import InputError
 from jostler.archive.repeats import collapse_repeats, repeated, timed
 from jostler.format.names import BundleName, Kind
 from tests.support.bundles import CREATED, DAY, PLACE, bundle
@@ -33,7 +33,7 @@ from tests.support.memory_bucket import Died, MemoryBucket, Stepped
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from jostler.archive.compact_merge import Identity
+    from jostler.archive.repeats import Identity
     from jostler.archive.keeping import Made
     from jostler.archive.repeats import Timed
 

@@ -37,7 +37,7 @@ from tests.support.compactors import DATATYPE, LostError, held, run_many
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jostler.archive.compact_merge import Identity
+    from jostler.archive.repeats import Identity
 
 WATCHED = {"os.rename", "os.link", "os.remove"}
 FIELDS = [{"name": "v", "type": "INTEGER"}, {"name": "text", "type": "STRING"}]

@@ -21,7 +21,7 @@ import orjson
 from jostler.archive.audit.explain import nodes_of
 from jostler.archive.audit.remake import facts_of, index_of, known_files, micros
 from jostler.archive.audit.stream import part, readable
-from jostler.archive.compact_merge import digest_of
+from jostler.archive.compact_order import digest_of
 from jostler.archive.hashes import digest
 from jostler.archive.keeping import Made
 from jostler.archive.lines import Row, RowError, members, row
