@@ -17,6 +17,8 @@ from __future__ import annotations
 import hashlib
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, TypeVar
 
 import orjson
@@ -34,7 +36,7 @@ from jostler.format.row import row_head
 from jostler.storage import upload_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from jostler.archive.compact_input import Input
     from jostler.archive.compact_order import Order
@@ -208,28 +210,41 @@ def _write_rows(
             heads[archiver] = row_head(archiver, group.day, url)
         return heads[archiver]
 
+    kept = dict(order.runs())
     line = 0
-    for node, rows in order.runs():
-        for number, reader in enumerate(readers):
-            _pass_over(number, reader, node)
-        firsts = [reader.line for reader in readers]
-        moved = {
-            number: _asked(number, lambda reader=reader: reader.moved(head_of))  # type: ignore[misc]
-            for number, reader in enumerate(readers)
-            if reader.node == node
-        }
+    for node, at_node in _by_node(readers):
+        rows = kept.get(node, 0)
+        if not rows:  # all of them are left out
+            for number, reader in at_node:
+                _asked(number, reader.pass_over)
+            continue
+        firsts, moved = {}, {}
+        for number, reader in at_node:
+            firsts[number] = reader.line
+            moved[number] = _asked(number, partial(reader.moved, head_of))
         places = order.places(line, rows)
         writer.add_rows([moved[source][row - firsts[source]] for source, row in places])
         line += rows
     for number, reader in enumerate(readers):
-        _pass_over(number, reader, None)
         _asked(number, reader.finish)
 
 
-def _pass_over(number: int, reader: Reader, node: str | None) -> None:
-    """Read the rows of nodes before this one: all of them are repeats, and left out."""
-    while reader.node is not None and (node is None or reader.node < node):
-        _asked(number, reader.pass_over)
+def _by_node(readers: Sequence[Reader]) -> Iterator[tuple[str, list[tuple[int, Reader]]]]:
+    """Yield each node, in order, with the readers that are at its rows, which are then to be read.
+
+    In a large group each of many nodes has rows in few of many inputs.
+    """
+    waiting = [(one.node, number) for number, one in enumerate(readers) if one.node is not None]
+    heapify(waiting)
+    while waiting:
+        node, found = waiting[0][0], []
+        while waiting and waiting[0][0] == node:
+            number = heappop(waiting)[1]
+            found.append((number, readers[number]))
+        yield node, found
+        for number, reader in found:
+            if reader.node is not None:
+                heappush(waiting, (reader.node, number))
 
 
 def _asked(number: int, ask: Callable[[], T]) -> T:

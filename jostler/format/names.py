@@ -129,7 +129,7 @@ class Day(NamedTuple):
     @property
     def path(self) -> str:
         """The day as directories, `2022/09/29`."""
-        return self.date.strftime("%Y/%m/%d")
+        return self.date.isoformat().replace("-", "/")
 
     @property
     def iso(self) -> str:
@@ -173,7 +173,9 @@ def parse_file(filename: str) -> tuple[Day, str]:
 
 def format_timestamp(when: datetime) -> str:
     """Write an instant as in object names, `20220929T010203.000004Z`."""
-    return when.astimezone(UTC).strftime(_TIMESTAMP)
+    # Names are written often, and strftime takes several times as long.
+    digits = when.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00")
+    return digits.replace("-", "").replace(":", "") + "Z"
 
 
 def parse_timestamp(text: str) -> datetime:

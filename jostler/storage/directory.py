@@ -213,8 +213,10 @@ class DirectoryStorage:
             kept.unlink(missing_ok=True)
             for gone in (path, kept):
                 with suppress(OSError):  # rmdir fails at the first directory that is not empty
-                    for parent in gone.parents[: name.count("/")]:
+                    parent = gone.parent
+                    for _ in range(name.count("/")):
                         parent.rmdir()
+                        parent = parent.parent
 
     def clock(self) -> datetime | None:
         """Return None: a directory has no server; its times come from this machine."""

@@ -33,9 +33,8 @@ from tests.support.memory_bucket import Died, MemoryBucket, Stepped
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from jostler.archive.repeats import Identity
     from jostler.archive.keeping import Made
-    from jostler.archive.repeats import Timed
+    from jostler.archive.repeats import Identity, Timed
 
 DATATYPE = "foo1"
 SMALL, TARGET = 1 << 20, 1 << 28
