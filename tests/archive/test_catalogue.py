@@ -14,7 +14,16 @@ from google.cloud import bigquery
 from jostler.archive.bigquery_catalogue import BigQueryCatalogue, _cut
 from jostler.archive.bucket_catalogue import BucketCatalogue
 from jostler.archive.cache import IndexCache
-from jostler.archive.catalogue import Catalogue, File, NodeDay, Query, Rejects, Tally, latest
+from jostler.archive.catalogue import (
+    Catalogue,
+    File,
+    NodeDay,
+    Position,
+    Query,
+    Rejects,
+    Tally,
+    latest,
+)
 from jostler.format.bigquery_names import Naming
 from jostler.format.names import Kind, Place
 from jostler.storage import open_storage
@@ -218,6 +227,33 @@ def test_datatype_and_node_are_matched_exactly(
     assert catalogue.nodes(Query(datatypes=("foo1",), nodes=("n1",))) == ("n1",)
 
 
+@pytest.mark.parametrize(
+    ("query", "read"),
+    [
+        (Query(nodes=("n1",)), 2),
+        (Query(datatypes=("foo",)), 1),
+        (Query(datatypes=("foo1",), nodes=("n1",)), 1),
+        (Query(nodes=("n",)), 0),
+        (Query(first_day=DAY, last_day=DAY), 3),
+        (Query(with_rejected=True), 5),
+        (Query(after=Position(DAY + ONE, "", 0)), 1),
+    ],
+)
+def test_names_decide_which_index_objects_are_read(
+    archive: MadeArchive, query: Query, read: int
+) -> None:
+    """An archive has a hundred thousand in a month, and most questions are about a few."""
+    archive.put([Entry(name="1")], datatype="foo1", node="n1")
+    archive.put([Entry(name="2")], datatype="foo", node="n1")
+    archive.put([Entry(name="3")], datatype="foo1", node="yn1")
+    archive.put([Entry(name="4")], datatype="foo1", node="n2", day=DAY + ONE)
+    archive.put([Entry(name="5")], datatype="rejected1", node="n3")
+    tally = Tally()
+    with closing(bucket_catalogue(archive)) as catalogue:
+        list(catalogue.files(query, tally))
+    assert tally.read == read
+
+
 def test_a_job_a_hash_and_a_name_are_found(
     archive: MadeArchive, opened: Callable[[], Catalogue]
 ) -> None:
@@ -256,6 +292,24 @@ def test_a_job_a_hash_and_a_name_are_found(
     assert names(catalogue, Query(filename="X1.JSON")) == []
     assert names(catalogue, Query(filename="?1.jso")) == [], "the whole name is compared"
     assert names(catalogue, Query(filename="1.jso?")) == []
+
+
+def test_the_day_in_a_filename_is_searched_and_the_next(
+    archive: MadeArchive, opened: Callable[[], Catalogue]
+) -> None:
+    """The Go agent stores a file in the folder of the day of its upload."""
+    path = "2026/01/02/late"
+    for days in range(3):
+        late = Entry(name="late", path=f"/var/spool/exp/foo1/{path}")
+        archive.put([late], form=GO, day=DAY + days * ONE)
+    catalogue = opened()
+
+    def days_of(query: Query) -> list[date]:
+        return [file.origin.day for file in catalogue.files(query)]
+
+    assert days_of(Query(filename=path)) == [DAY, DAY + ONE]
+    assert days_of(Query(filename=path, first_day=DAY + ONE)) == [DAY + ONE]
+    assert days_of(Query(filename=path, last_day=DAY)) == [DAY]
 
 
 def test_one_bundle_can_be_named(archive: MadeArchive, opened: Callable[[], Catalogue]) -> None:
@@ -338,6 +392,8 @@ def test_days_without_an_index_are_passed_over(
     assert names(catalogue, wide) == ["2025-12-31", "2026-01-01"]
     assert names(catalogue, replace(wide, newest_first=True)) == ["2026-01-01", "2025-12-31"]
     assert names(catalogue, Query(first_day=days[3], last_day=days[2])) == []
+    before = Query(last_day=date(2024, 2, 28))
+    assert names(catalogue, before) == names(catalogue, replace(before, newest_first=True)) == []
     assert names(catalogue, Query(first_day=date(2026, 1, 2), last_day=date(2026, 2, 1))) == []
 
 
@@ -433,6 +489,7 @@ def test_days_are_summed_up_by_datatype_and_node(
     archive.put([Entry(name="a", start=at(4))])
     archive.put([Entry(name="a", start=at(5))], node="n0", datatype="bar1")
     archive.put([Entry(name="z", start=at(30))], day=DAY + ONE)
+    archive.put([Entry(name="y", start=at(-3))], day=DAY - ONE)
     catalogue = opened()
     one = NodeDay(
         day=DAY,
@@ -445,8 +502,9 @@ def test_days_are_summed_up_by_datatype_and_node(
         last=at(4),
     )
     found = list(catalogue.days(Query()))
-    assert found[1] == one
+    assert found[2] == one
     assert [(day.day, day.datatype, day.node, day.files) for day in found] == [
+        (DAY - ONE, "foo1", "n1", 1),
         (DAY, "bar1", "n0", 1),
         (DAY, "foo1", "n1", 3),
         (DAY + ONE, "foo1", "n1", 1),
