@@ -11,6 +11,7 @@ import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import bigquery
 
+from jostler.archive.address import AddressError, find, parse
 from jostler.archive.bigquery_catalogue import BigQueryCatalogue, _cut
 from jostler.archive.bucket_catalogue import BucketCatalogue
 from jostler.archive.cache import IndexCache
@@ -292,6 +293,24 @@ def test_a_job_a_hash_and_a_name_are_found(
     assert names(catalogue, Query(filename="X1.JSON")) == []
     assert names(catalogue, Query(filename="?1.jso")) == [], "the whole name is compared"
     assert names(catalogue, Query(filename="1.jso?")) == []
+
+
+def test_an_address_names_one_file(archive: MadeArchive, opened: Callable[[], Catalogue]) -> None:
+    """Of equal contents the first; several files of one name are listed, up to ten."""
+    archive.put([Entry(name="a", content=b"x"), Entry(name="b", content=b"x")])
+    archive.put([Entry(name="a", content=b"y")], node="n2")
+    for number in range(11):
+        archive.put([Entry(name="c", content=b"%d" % number)])
+    catalogue = opened()
+    x = archive.rows[0]["raw"]["Hash"]
+    assert find(parse(x.upper()), catalogue, Query()).name == "a"
+    assert find(parse("a"), catalogue, Query(nodes=("n2",))).node == "n2"
+    with pytest.raises(AddressError, match=r"'a' names 2 files:\n") as several:
+        find(parse("a"), catalogue, Query())
+    found = [file.address for file in catalogue.files(Query(filename="a"))]
+    assert all(address in str(several.value) for address in found)
+    with pytest.raises(AddressError, match=r"'c' names 10 or more files:\n"):
+        find(parse("c"), catalogue, Query())
 
 
 def test_the_day_in_a_filename_is_searched_and_the_next(
