@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import tarfile
-import zipfile
-from contextlib import ExitStack
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import jostler
-import loader
 from jostler.format.names import Kind, Place
 from tests.loader.test_load import FOO, names
-from tests.loader.world import DAY, PLACE, World, row, wait_until
+from tests.loader.world import DAY, PLACE, World, row
 from tests.support.agent import once
-from tests.support.gcs import free_port
+from tests.support.spark_cluster import standalone, submit
 from tests.support.spool import Spool, document
 
 if TYPE_CHECKING:
@@ -250,54 +242,10 @@ def test_a_run_with_little_to_do_starts_no_jvm(world: World, *, loaded: bool) ->
     assert len(world.rows()) == len(world.rejects()) == 1
 
 
-def package(path: Path) -> Path:
-    """Zip the packages as docs/loader.md says, for executors that have neither."""
-    with zipfile.ZipFile(path, "w") as out:
-        for module in (jostler, loader):
-            root = Path(str(module.__file__)).parent
-            for file in root.rglob("*.py"):
-                out.write(file, file.relative_to(root.parent))
-    return path
-
-
 @pytest.fixture
 def cluster(environment: None, tmp_path: Path) -> Iterator[str]:
-    """A standalone master and two workers over loopback, from the pip package."""
-    import pyspark  # noqa: PLC0415 - only here
-
-    deploy = "org.apache.spark.deploy"
-    home = Path(str(pyspark.__file__)).parent
-    port, web = free_port(), free_port()
-    url = f"spark://127.0.0.1:{port}"
-    environ = {
-        **os.environ,
-        "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_WORKER_DIR": str(tmp_path / "work"),
-        "SPARK_DAEMON_MEMORY": "256m",
-    }
-    master = ["Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web)]
-    worker = ["Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "600m", url]
-    with ExitStack() as stack:
-        for number, (daemon, *arguments) in enumerate([master, worker, worker]):
-            log = tmp_path / f"daemon{number}.log"
-            out = stack.enter_context(log.open("wb"))
-            process = subprocess.Popen(
-                [home / "bin/spark-class", f"{deploy}.{daemon.lower()}.{daemon}", *arguments],
-                env=environ,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-            )
-            stack.callback(_end, process)
-            told = "started at" if daemon == "Master" else "Successfully registered"
-            wait_until(f"{daemon} is up", lambda log=log, told=told: told in log.read_text())
+    with standalone(tmp_path) as url:
         yield url
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    os.killpg(process.pid, signal.SIGKILL)  # a worker leaves executors behind otherwise
-    process.wait(timeout=30)
 
 
 @pytest.mark.long
@@ -309,27 +257,8 @@ def test_spark_submit_to_a_cluster_of_two_workers(
     for number in range(8):
         world.put_bundle([row(100 * number + line) for line in range(20)])
     world.put_bundle([row(0), b"bad"])
-    code = package(tmp_path / "jostler.zip")
-    job = tmp_path / "job.py"
-    shutil.copy(Path(str(loader.__file__)).with_name("job.py"), job)
-    submit = Path(sys.executable).with_name("spark-submit")
-    ran = subprocess.run(
-        [
-            *(str(submit), "--master", cluster, "--py-files", str(code)),
-            *("--executor-memory", "512m", "--driver-memory", "512m"),
-            *(str(job), *world.arguments("--engine", "spark")),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-        cwd=tmp_path,
-        env={
-            **{k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-        },
-    )
+    ran = submit(cluster, tmp_path, *world.arguments("--engine", "spark"))
+
     assert ran.returncode == 0, ran.stderr[-3000:]
     assert len(world.rows()) == 160
     assert [line["Reason"] for line in world.rejects()] == ["not-json"]
