@@ -554,7 +554,8 @@ def test_the_latest_file_of_each_node_has_the_greatest_start(
     """Then the greatest TimeAdded; a clock that runs more than a day ahead does not win."""
     archive.put([Entry(name="a", start=at(23.5))])
     archive.put([Entry(name="b", start=at(24.2)), Entry(name="c", start=at(24.1))], day=DAY + ONE)
-    archive.put([Entry(name="wrong", start=at(90))], day=DAY + ONE)
+    archive.put([Entry(name="wrong", start=at(64.01))], day=DAY + ONE)
+    archive.put([Entry(name="ahead", start=at(64))], day=DAY + ONE, node="n6")
     archive.put([Entry(name="d", start=at(25))], node="n2")  # of the folder of the day before
     archive.put([Entry(name="e", start=at(24.5))], node="n2", day=DAY + ONE)
     archive.put([Entry(name="f", added=at(2)), Entry(name="g", added=at(3))], node="n3", form=OLD)
@@ -568,7 +569,20 @@ def test_the_latest_file_of_each_node_has_the_greatest_start(
         ("n2", "d"),
         ("n3", "g"),
         ("n4", "later"),
+        ("n6", "ahead"),
     ]
+
+
+def test_the_latest_file_is_found_without_reading_older_days(archive: MadeArchive) -> None:
+    """Only the day before, whose folder may hold a file of this day."""
+    for days in range(9):
+        noon = Entry(name="a", start=at(12 + 24 * days))
+        archive.put([noon], day=DAY + days * ONE)
+    tally = Tally()
+    with closing(bucket_catalogue(archive)) as catalogue:
+        query = Query(first_day=DAY, last_day=DAY + 8 * ONE)
+        (found,) = latest(catalogue, query, at(24 * 9), tally)
+    assert (found.begin, tally.read) == (at(12 + 24 * 8), 2)
 
 
 @pytest.mark.parametrize(

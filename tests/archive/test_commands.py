@@ -441,6 +441,13 @@ def test_retrieve_copies_all_and_goes_on_where_it_stopped(
     for path in originals.rglob("*.json"):
         copy = to / path.relative_to(originals)
         assert copy.read_bytes() == one_line(path.read_bytes())
+    starts = {
+        row["Filename"]: datetime.fromisoformat(row["Start"])
+        for row in run("list", "bar1", "-format", "jsonl").rows
+    }
+    for filename, start in starts.items():
+        mtime_ns = (to / "bar1" / filename).stat().st_mtime_ns
+        assert mtime_ns == round(start.timestamp() * 1e6) * 1000
     (other,) = (to / "foo1/2026/01/02").glob("m1~*.json")
     assert other.read_bytes() == document(99)
     assert other.name == f"m1~{digest(document(99))[:8]}.json"

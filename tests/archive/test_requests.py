@@ -88,6 +88,14 @@ def test_one_row_of_a_large_bundle_costs_one_ranged_request(
     assert len(rows) == 200
     assert len(reads(faulty_gcs)) <= 4
 
+    faulty_gcs.seen.clear()
+    before_bytes = faulty_gcs.answered_bytes
+    with closing(RowReader(open_storage)) as reader:
+        rows = list(reader.read_all([files[0], files[-1]]))
+    assert all(isinstance(row, Row) and row.verified for row in rows)
+    assert len(reads(faulty_gcs)) == 2
+    assert faulty_gcs.answered_bytes - before_bytes < MIB, "not what lies between them"
+
 
 def test_a_day_that_was_listed_is_not_read_again(
     faulty_gcs: FaultyServer, bucket: str, tmp_path: Path
