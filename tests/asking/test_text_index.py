@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +23,7 @@ from loader.query.scan import Span, scan
 from loader.query.text.filters import unpack
 from loader.query.text.indexing import IndexTask, filters_of, index_bundle
 from loader.query.text.needed import of_words
+from loader.query.text.on_spark import index_bundles
 from tests.asking.archive import COLUMNS
 
 if TYPE_CHECKING:
@@ -129,6 +133,108 @@ def test_only_the_blocks_that_may_have_the_words_are_read(archive: Archive) -> N
     [found] = fetched(archive, "pin")
     assert not lines([found])
     assert found.read_bytes < size_bytes / 10
+
+
+def test_no_row_with_the_words_is_passed_over(archive: Archive) -> None:
+    """Of judged, merged and unindexed bundles; with times, within times, and for each word."""
+    chance = random.Random(3)
+    vocabulary = [
+        "Red",
+        "gr\u00fcn",
+        "a_b",
+        "x9",
+        "7",
+        "line\nfeed",
+        "tab\tbed",
+        "\u65e5\u672c",
+        "q",
+    ]
+    vocabulary += [f"rare{nth}" for nth in range(40)]
+    noon = datetime(2026, 1, 2, 12, tzinfo=UTC)
+    for node in ("n1", "n2", "n3", "n4"):
+        rows = []
+        for nth in range(150):
+            texts = chance.sample(vocabulary, 2) if nth % 7 == 0 else []
+            rows.append({"UUID": " ".join([chance.randbytes(1500).hex(), *texts]), "Count": nth})
+        archive.put(rows, node=node, at=noon, indexed=node != "n3")
+        if node == "n2":
+            assert load(["compact", "--bucket", archive.url]) == 0
+    assert index(archive) == 0
+    table = archive.tables().table("foo1")
+    assert table is not None
+    least = noon + timedelta(microseconds=60)
+
+    days = Span(first_day=FIRST, last_day=FIRST)
+    rows_of = {
+        (bundle.name, begin): {
+            line: words_in(line) for line in split_lines(fetch(bundle, span, 5.0, with_times=False))
+        }
+        for begin in (None, least)
+        for span in [replace(days, begin=begin)]
+        for bundle in scan(table, span, indexes=True).bundles
+    }
+    skipped = 0
+    for word, begin, with_times in product(vocabulary, (None, least), (False, True)):
+        tokens = set(re.findall(r"[a-z0-9_]+|[^\x00-\x7f]", word.lower()))
+        span = replace(days, begin=begin, need=of_words((word,)))
+        for bundle in scan(table, span, indexes=True).bundles:
+            found = fetch(bundle, span, 5.0, with_times=with_times)
+            skipped += found.skipped
+            words = rows_of[bundle.name, begin].items()
+            wanted = {line for line, known in words if tokens <= known}
+            assert wanted <= split_lines(found), (word, bundle.name)
+    assert skipped > 100
+
+
+def split_lines(found: Fetched) -> set[bytes]:
+    return {line for block in found.blocks() for line in block.lines.splitlines()}
+
+
+def words_in(line: bytes) -> set[str]:
+    """Return the words of a row's UUID, as one who reads it divides it, and each part of one."""
+    text = json.loads(line)["raw"]["UUID"].lower()
+    words = re.findall(r"[a-z0-9_]+|[^\x00-\x7f]", text)
+    return {*words, *(part for word in words for part in word.split("_"))}
+
+
+@pytest.mark.long
+def test_spark_makes_the_index_that_threads_make(
+    spark: SparkSession,
+    archive: Archive,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Byte for byte, of bundles of each kind; a damaged one is told and hinders no other."""
+    del spark
+    large(archive)
+    large(archive, node="n2", judged=False)
+    large(archive, node="n3", indexed=False)
+    archive.put([b'{"UUID":"\\u006eeedle"}'], node="n4", day=NEXT)
+    for node in ("n5", "n6"):
+        archive.put([{"UUID": node}], node=node, day=NEXT)
+    assert load(["compact", "--bucket", archive.url, "--start", "2026/01/03"]) == 0
+    path = archive.root / archive.put([{"UUID": "lost"}], node="n7")
+    path.write_bytes(path.read_bytes()[:-4])
+
+    assert index(archive) == 1
+    made = {name: archive.storage.read(name).data for name in filters(archive)}
+    by_threads = capsys.readouterr().out.splitlines()[-2:]
+    for name in made:
+        archive.storage.remove(name)
+    monkeypatch.setattr("loader.cli.index.DRIVER_BYTES", 0)
+    started = []
+    monkeypatch.setattr(
+        "loader.cli.index.index_bundles",
+        lambda *args: started.append(args) or index_bundles(*args),
+    )
+
+    assert index(archive) == 1
+    assert len(started) == 1
+    assert {name: archive.storage.read(name).data for name in filters(archive)} == made
+    assert capsys.readouterr().out.splitlines() == by_threads
+    assert len(made) == 4
+    assert b"needle" in lines(fetched(archive, "needle"))
+    assert not lines(fetched(archive, "pin"))
 
 
 def test_a_bundle_that_was_made_again_has_no_index_until_the_next_run(archive: Archive) -> None:
