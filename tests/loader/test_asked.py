@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,10 +13,9 @@ from google.api_core.exceptions import BadRequest
 
 from loader.__main__ import main
 from loader.bigquery.attempts import REQUEST_LABEL
-from loader.bigquery.ledger import LOADS_FIELDS, REJECT_FIELDS
 from tests.loader import plain
-from tests.loader.test_trust import _table
 from tests.loader.world import DAY, PLACE, World, row, wait_until
+from tests.support.receiver import ReceivingServer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -370,24 +371,33 @@ def test_a_dry_run_shows_what_was_asked_for_and_takes_nothing(loaded: World) -> 
 
 
 def test_a_ledger_of_a_version_without_requests_works_on(world: World) -> None:
-    """Made with the columns of before; its rows have nulls in the new ones."""
-    new = {"Experiment", "Datatype", "RequestID", "RequestedAt", "FailureClass"}
-    world.client.create_dataset("jostler")
-    world.client.create_table(_table(world, [one for one in LOADS_FIELDS if one.name not in new]))
-    rejects = _table(world, list(REJECT_FIELDS))
-    rejects = type(rejects)(f"{world.project}.jostler.reject_rows", schema=rejects.schema)
-    rejects.time_partitioning = _table(world, []).time_partitioning
-    world.client.create_table(rejects)
+    """With the columns of before and a row that it wrote: nothing is loaded twice or told late."""
     world.put_schema()
     world.put_bundle([row(1)])
-    assert "would be loaded" in load(world, "--dry-run").out
     assert load(world).code == 0
-    ask(world)
+    world.age_ledger("Experiment", "Datatype", "RequestID", "RequestedAt", "FailureClass")
+    for name in ("request_status", "requests", "request_days"):
+        world.client.delete_table(f"jostler.{name}")
+    assert "0 days would be loaded" in load(world, "--dry-run").out
 
-    assert load(world).code == 0
+    with ReceivingServer() as hook:
+        assert load(world, "--notify", hook.url).code == 0
+        assert attempts(world) == [1], "the old row says that the day is loaded"
+        assert hook.got == []
+        ask(world)
+        after = DAY + timedelta(days=1)
+        world.put_bundle([row(2, day=after)], day=after)
+        assert load(world, "--notify", hook.url).code == 0
 
-    assert states(world) == [("done", 1, 1)]
-    assert [told["Experiment"] for told in world.ledger()] == ["exp"] * 2
+        assert states(world) == [("done", 1, 1)]
+        assert attempts(world) == [1, 2]
+        assert len(hook.got) == 2
+    told = {(line["date"], line["Attempt"]): line["Experiment"] for line in world.ledger()}
+    assert told == {(DAY, 1): None, (DAY, 2): "exp", (after, 1): "exp"}
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        assert main(["status", "--project", world.project]) == 0
+    assert "raw_exp.foo1" in said.getvalue()
 
 
 def test_a_request_is_made_on_the_command_line(
