@@ -187,7 +187,7 @@ KILLS ?= 200
 model: $(READY) ## put known defects back into the agent and see the model of its promise find each (slow)
 	$(BIN)/python -m tests.torture.defects
 
-torture: java $(READY) ## kill agents (MINUTES=30), loaders (RUNS=200), collectors and pushes (KILLS=200) at random, fail everything, count all (slow)
+torture: java $(READY) ## kill agents (MINUTES=30), loaders with requests (RUNS=200), collectors and pushes (KILLS=200) at random, fail everything, count all (slow)
 	$(BIN)/python -m tests.torture.agents --minutes $(MINUTES)
 	$(BIN)/python -m tests.torture.loaders --runs $(RUNS)
 	$(BIN)/python -m tests.torture.collectors --kills $(KILLS)

@@ -6,8 +6,9 @@ usage: python -m tests.torture.loaders --runs 200
 
 A bucket of odd bundles grows round by round: good ones, bad rows, repeats, rows of another day, cut
 tails, no gzip, late ones, and ones in the Go agent's form.  In each round loaders are started as
-processes and killed somewhere; then one runs in peace and SQL is asked whether every row is where
-it must be.  Exit status 0: every check was right.
+processes and killed somewhere, some of them with --every, while somebody asks for days to be loaded
+anew; then one runs in peace, and SQL is asked whether every row is where it must be, and every day
+that was asked for was loaded since.  Exit status 0: every check was right.
 """
 
 from __future__ import annotations
@@ -26,11 +27,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from google.api_core.exceptions import NotFound
 
 from tests.loader.world import BigQueryServer, World, row
 from tests.support.gcs import GcsServer
 from tests.support.proxy import Fault, FaultyServer
 from tests.support.spool import DATATYPE, EXPERIMENT, document
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 FIRST_DAY = date(2026, 1, 1)
 DAYS = 6
@@ -47,6 +54,14 @@ class Day:
     good: set[tuple[str, str]] = field(default_factory=set)
     bad: set[tuple[str, int]] = field(default_factory=set)
     corrupt: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A request: its id, and the days of it that had bundles when it was made."""
+
+    id: str
+    days: frozenset[date]
 
 
 class Filler:
@@ -131,9 +146,24 @@ def _uuid(line: bytes) -> str:
 
 
 class Campaign:
-    """One world and all that is done to the loaders in it."""
+    """One world and all that is done to the loaders in it.
 
-    def __init__(self, bigquery: BigQueryServer, gcs: FaultyServer, seed: int) -> None:
+    Args:
+        bigquery: the embedded BigQuery.
+        gcs: the bucket's server.
+        seed: of all that is random.
+        engines: one is chosen for each loader.
+    """
+
+    def __init__(
+        self,
+        bigquery: BigQueryServer,
+        gcs: FaultyServer,
+        seed: int,
+        engines: Sequence[str] = ("spark", "spark", "auto"),
+    ) -> None:
+        self._engines = engines
+        self._wishes: list[Wish] = []
         self.world = World(bigquery, gcs)
         self.world.put_schema()
         self.filler = Filler(self.world, seed)
@@ -148,22 +178,56 @@ class Campaign:
     def round(self) -> None:
         """Add bundles, hurt some loaders, let one run in peace, check."""
         self.filler.put_some()
+        if self.counts["checks"]:  # a run has made the table of requests
+            self._ask()
         for _ in range(self._random.choice((1, 1, 2))):
-            self._random.choice((self._kill_one, self._kill_one, self._pair, self._failing))()
+            kinds = (self._kill_one, self._kill_one, self._pair, self._failing, self._staying)
+            self._random.choice(kinds)()
         self.world.bigquery.clear()
         self.world.gcs.faults.clear()
         self._in_peace()
         self.world.gcs.seen.clear()
         self.world.gcs.bodies.clear()
 
-    def _start(self) -> subprocess.Popen[str]:
+    def _start(self, *more: str) -> subprocess.Popen[str]:
         self.runs += 1
-        engine = self._random.choice(("spark", "spark", "auto"))
+        if self._random.random() < 0.4:
+            self._ask()
+        engine = self._random.choice(self._engines)
         native = self._random.choice(("auto", "off"))
         self.counts[f"engine {engine}, native {native}"] += 1
         self._quick = engine == "auto"
         argv = ("--max-bad-fraction", "0.9", "--engine", engine, "--native", native)
-        return self.world.start(*argv, **self._environ)
+        return self.world.start(*argv, *more, **self._environ)
+
+    def _ask(self) -> None:
+        """Ask for some days, of which some may have no bundle."""
+        first = FIRST_DAY + timedelta(days=self._random.randrange(DAYS))
+        last = first + timedelta(days=self._random.randrange(3))
+        wish = Wish(
+            f"wish-{len(self._wishes)}",
+            frozenset(d for d in self.filler.days if first <= d <= last),
+        )
+        values = f"('{wish.id}', '{EXPERIMENT}', '{DATATYPE}', '{first}', '{last}')"
+        with suppress(NotFound):  # no run has made the table yet
+            self.world.sql(
+                "INSERT INTO jostler.requests (RequestID, Experiment, Datatype, StartDate, EndDate)"
+                f" VALUES {values}"
+            )
+            self._wishes.append(wish)
+            self.counts["requests"] += 1
+
+    def _staying(self) -> None:
+        """A loader that stays, and is killed or ended somewhere in its rounds."""
+        loader = self._start("--every", "1s")
+        self._hurt(loader)
+        if self._random.random() < 0.5:
+            self._ask()
+        time.sleep(self._random.uniform(0, 3))
+        if loader.poll() is None:
+            loader.send_signal(self._random.choice((signal.SIGTERM, signal.SIGKILL)))
+        self.counts["stayed"] += 1
+        self._end(loader)
 
     def _kill_one(self) -> None:
         loader = self._start()
@@ -261,10 +325,42 @@ class Campaign:
                 )
         self.problems += [f"run {self.runs}: rows of {day}, which has none" for day in found]
         self._check_rejects()
+        self._check_wishes()
         try:
             self.world.assert_adds_up()
         except AssertionError as exc:
             self.problems.append(f"run {self.runs}: counts do not add up: {exc}")
+
+    def _check_wishes(self) -> None:
+        """Each day that was asked for has a load since, in the ledger once, and an answer."""
+        if not self._wishes:
+            return
+        sql = "SELECT RequestID, RequestedAt, State, Error FROM jostler.request_status"
+        answers = {told["RequestID"]: told for told in self.world.sql(sql)}
+        loads = [told for told in self.world.ledger() if told["Status"] == "success"]
+        made = {job.job_id: job.created for job in self.world.client.list_jobs()}
+        for wish in self._wishes:
+            told = answers[wish.id]
+            wanted = (
+                "done" if wish.days else "failed"
+            )  # bundles may have come since: then it is done
+            if told["State"] not in {wanted, "done"}:
+                self.problems.append(
+                    f"run {self.runs}: {wish.id} is {told['State']}: {told['Error']}"
+                )
+            since = {
+                one["date"]
+                for one in loads
+                if one["RequestedAt"]
+                and one["RequestedAt"] >= told["RequestedAt"]
+                # A job of before it, which the ledger only says to be an answer, is none.
+                and made[one["JobID"]] >= told["RequestedAt"]
+            }
+            if missing := wish.days - since:
+                self.problems.append(f"run {self.runs}: {wish.id}: not loaded {sorted(missing)}")
+        jobs = Counter(told["JobID"] for told in loads)
+        if double := [job for job, count in jobs.items() if count > 1]:
+            self.problems.append(f"run {self.runs}: in the ledger twice: {double[:2]}")
 
     def _check_rejects(self) -> None:
         sql = "SELECT ArchiveURL AS o, Line AS n, Reason AS r FROM jostler.reject_rows"
@@ -314,8 +410,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200, help="processes of the loader")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--without-spark", action="store_true", help="all verify in the driver")
     options = parser.parse_args()
     problems: list[str] = []
+    engines = ("auto",) if options.without_spark else ("spark", "spark", "auto")
     runs, number = 0, options.seed
     with tempfile.TemporaryDirectory(prefix="torture-") as home, GcsServer() as gcs:
         proxy = FaultyServer(gcs.port)
@@ -324,7 +422,7 @@ def main() -> int:
             bigquery = BigQueryServer(Path(home), gcs.url)
             try:
                 while runs < options.runs and not problems:
-                    campaign = Campaign(bigquery, proxy, number)
+                    campaign = Campaign(bigquery, proxy, number, engines)
                     while campaign.runs < min(40, options.runs - runs) and not campaign.problems:
                         campaign.round()
                     runs, number = runs + campaign.runs, number + 1
