@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from jostler.cli.keeping import bucket_of
 from jostler.cli.messages import DONE, FAILED
 from jostler.errors import SchemaError
 from jostler.format.names import INDEX, Place
+from jostler.format.urls import masked
 from jostler.schema import Asset, Assets
 from jostler.words import shown
 
@@ -190,6 +192,8 @@ def _shown(place: Place, datatype: str, own: Asset, merged: Asset) -> Iterator[s
     more = f"; of its experiment: {', '.join(taken)}" if taken else ""
     revision = f"revision {own.revision}" if own.revision else "no asset of its own"
     yield f"{name}: {revision}{more}"
+    if merged.notify is not None:  # their paths may hold tokens
+        merged = replace(merged, notify=tuple(map(masked, merged.notify)))
     yield from (f"  {line}" for line in merged.to_json().decode().splitlines())
 
 

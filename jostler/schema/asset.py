@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostler.errors import SchemaError
 from jostler.format.names import OWN_DATATYPES
+from jostler.format.urls import masked
 from jostler.schema.by_hand import read_json, shown
 
 if TYPE_CHECKING:
@@ -150,7 +151,17 @@ def _sentence(error: Any) -> str:  # noqa: ANN401 - as above
         missing = [key for key in error.validator_value if key not in instance]
         return f"no {' and no '.join(map(repr, missing))}"
     wanted = known.get("errorMessage", f"expected {error.validator_value}")
-    return f"{wanted}, found {shown(instance)}"
+    return f"{wanted}, found {_found(error)}"
+
+
+def _found(error: Any) -> str:  # noqa: ANN401 - as above
+    """Show what is wrong, but of an address of `notify` no part that may hold a token."""
+    instance = error.instance
+    if next(iter(error.absolute_path), None) != "notify":
+        return shown(instance)
+    if isinstance(instance, str):
+        return masked(instance)
+    return f"{len(instance)} of them" if isinstance(instance, list) else "something else"
 
 
 class Assets:

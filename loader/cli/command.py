@@ -8,11 +8,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from jostler.format.urls import masked
 from loader.bigquery.record import VERIFIED
 from loader.cli import metrics
 from loader.cli.console import Console, size
 from loader.errors import LoaderError
-from loader.notify.receivers import masked
 from loader.plan.due import Status
 from loader.run import Loader
 

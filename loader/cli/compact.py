@@ -11,11 +11,11 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from jostler.format.urls import masked
 from loader.cli import metrics
 from loader.cli.compact_options import parse
 from loader.cli.console import Console, size
 from loader.compacting import Compactor, Report, left_by_reason
-from loader.notify.receivers import masked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from jostler.archive import retention
 from jostler.format.bigquery_names import Naming
 from jostler.format.names import Day, check_archived_datatype
+from jostler.format.urls import masked
 from jostler.schema import Use
 from loader.cli.archive_values import METRICS_RE, ArchiveValues
 from loader.cli.values import (
@@ -29,7 +30,7 @@ from loader.cli.values import (
     switch,
     variable_of,
 )
-from loader.notify.receivers import Receiver, masked, receiver
+from loader.notify.receivers import Receiver, receiver
 from loader.plan.window import FIRST, GIVEN, LAST, Period, Window, of_period
 
 if TYPE_CHECKING:

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 
 import requests
 
+from jostler.format.urls import masked
 from loader.bigquery.notifications import DELIVERED, EXPIRED, SUBSCRIBED, WAITING, Known, day_key
 from loader.errors import LoaderError
 from loader.notify.events import Event, event_id, event_of
-from loader.notify.receivers import Receiver, Secrets, masked, receiver
+from loader.notify.receivers import Receiver, Secrets, receiver
 from loader.notify.sending import Answer, send
 
 if TYPE_CHECKING:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from jostler.format.urls import masked
+
 URL_MAX = 2000
 ANY = "*"
 PREFIX = "whsec_"
@@ -41,15 +43,6 @@ class Receiver:
     def __str__(self) -> str:
         """Return the URL as it may be shown."""
         return f"{masked(self.url)} ({self.id[:8]})"
-
-
-def masked(url: str) -> str:
-    """Return a URL without what may be secret: user, password, path and query."""
-    parts = urlsplit(url)
-    if not parts.scheme or not parts.hostname:
-        return "a text that is no URL"
-    rest = "/…" if parts.path.strip("/") or parts.query else ""
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{rest}"
 
 
 def receiver(text: str) -> Receiver:

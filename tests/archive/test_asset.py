@@ -117,6 +117,19 @@ def test_show_prints_what_counts(desk: Desk) -> None:
     assert "exp.json: is not an asset: (file): expected object, found []" in err
 
 
+def test_show_masks_addresses_and_stores_them_whole(desk: Desk) -> None:
+    """Their paths may hold tokens; whoever may read the bucket has them all the same."""
+    file = desk.file("exp", revision=1, notify=["https://x.org/t0ken?key=t0ken"])
+    assert desk.run("put", file)[0] == 0
+
+    _, lines, err = desk.run("show")
+
+    assert "https://x.org/…" in "".join(lines)
+    assert "t0ken" not in "".join(lines) + err
+    (stored,) = (desk.root / "bucket").rglob("autoload/v1/assets/exp.json")
+    assert "https://x.org/t0ken?key=t0ken" in stored.read_text()
+
+
 def test_the_commands_for_access_name_only_what_is_the_assets(tmp_path: Path, desk: Desk) -> None:
     """A shell gives gcloud each of them whole; a datatype's include the folder of indexes."""
     asset = Asset(

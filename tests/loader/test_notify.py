@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from loader.__main__ import main
 from loader.bigquery import attempts
 from loader.bigquery.partition_load import PartitionLoader
 from loader.notify import outbox
@@ -354,6 +355,49 @@ def test_requests_are_signed_with_the_receivers_own_secret(
     assert SECRET.decode() not in shown
     assert encoded not in shown
     assert "/hook" not in shown  # a path may be a secret
+
+
+def test_no_secret_is_shown_anywhere(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tokens of URLs and signing secrets, when all is well, when receivers fail, and when asked."""
+    token, key = "t0ken-of-a-url", "k3y-that-signs-requests"
+    file, metrics = tmp_path / "secrets", tmp_path / "jostler.prom"
+    file.write_text(f"* {key}\n")
+    put_day(world)
+    with ReceivingServer() as dead:
+        pass  # nobody listens there any more
+    with ReceivingServer(status=500) as failing, ReceivingServer() as good:
+        urls = [f"{one.url}/{token}?key={token}" for one in (dead, failing, good)]
+        wrong = f"https://user:{token}@x.example/{token}"
+        asset = {"revision": 1, "notify": [urls[2], f"http://x.example/{token}"]}
+        world.put("autoload/v1/assets/exp.foo1.json", json.dumps(asset).encode())
+        world.put(
+            "autoload/v1/assets/exp.json", b'{"revision": 1, "notify": ["%b"]}' % wrong.encode()
+        )
+        words = ["--notify", urls[0], "--notify", urls[1], "--notify-secrets", str(file)]
+        shown = [
+            load(world, *words, "--metrics", f"file://{metrics}"),
+            load(world, *words, "--dry-run"),
+            load(world, *words, "--force"),
+            load(world, *words, "--metrics", f"http://user:{token}@127.0.0.1:9/{token}"),
+        ]
+        assert {request.path for request in good.got} == {f"/hook/{token}?key={token}"}
+        assert all("webhook-signature" in request.headers for request in good.got)
+    assert any("notify.refused" in ran.err for ran in shown)
+    assert any("exp.json" in ran.err for ran in shown)
+    for more in ([], ["-v"], ["--json"]):
+        main(["status", "--project", world.project, *more])
+    main(world.arguments("--notify", wrong, "--notify-secrets", str(tmp_path / "none")))
+    told = capsys.readouterr()
+    texts = [told.out, told.err, metrics.read_text(), *(ran.out + ran.err for ran in shown)]
+    for table in world.client.list_tables("jostler"):
+        texts.append(json.dumps(world.sql(f"SELECT * FROM jostler.{table.table_id}"), default=str))
+    texts += [json.dumps(job.to_api_repr()) for job in world.client.list_jobs()]
+    everything = "\n".join(texts)
+    assert "127.0.0.1" in everything, "receivers are named by their hosts"
+    for secret in (token, key, base64.b64encode(key.encode()).decode()):
+        assert secret not in everything
 
 
 def test_the_asset_of_a_datatype_names_receivers_and_a_bad_one_stops_nothing(

@@ -101,6 +101,24 @@ def test_each_problem_is_told_with_its_path(found: object, told: str) -> None:
     assert sentence.startswith(told)
 
 
+@pytest.mark.parametrize(
+    "notify",
+    [
+        ["https://user:t0ken@x.org/t0ken"],
+        ["ftp://x.org/t0ken?key=t0ken"],
+        ["t0ken"],
+        ["https://x.org/t0ken"] * 2,
+        [{"t0ken": "t0ken"}],
+        "https://x.org/t0ken",
+    ],
+)
+def test_a_wrong_address_is_told_without_what_may_be_a_token(notify: object) -> None:
+    """The sentence goes to logs of agents and loaders, which more people read than the file."""
+    (sentence,) = problems({"revision": 1, "notify": notify})
+    assert sentence.startswith("notify")
+    assert "t0ken" not in sentence
+
+
 def test_all_problems_are_told_at_once() -> None:
     """One sentence each."""
     told = problems({"revision": "2", "share": -1, "consumers": ["x", 5], "size": 1})
