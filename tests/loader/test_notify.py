@@ -372,9 +372,8 @@ def test_no_secret_is_shown_anywhere(
         wrong = f"https://user:{token}@x.example/{token}"
         asset = {"revision": 1, "notify": [urls[2], f"http://x.example/{token}"]}
         world.put("autoload/v1/assets/exp.foo1.json", json.dumps(asset).encode())
-        world.put(
-            "autoload/v1/assets/exp.json", b'{"revision": 1, "notify": ["%b"]}' % wrong.encode()
-        )
+        asset = {"revision": 1, "notify": [wrong]}
+        world.put("autoload/v1/assets/exp.json", json.dumps(asset).encode())
         words = ["--notify", urls[0], "--notify", urls[1], "--notify-secrets", str(file)]
         shown = [
             load(world, *words, "--metrics", f"file://{metrics}"),
@@ -386,13 +385,13 @@ def test_no_secret_is_shown_anywhere(
         assert all("webhook-signature" in request.headers for request in good.got)
     assert any("notify.refused" in ran.err for ran in shown)
     assert any("exp.json" in ran.err for ran in shown)
-    for more in ([], ["-v"], ["--json"]):
+    for more in ([], ["-v"], ["--format", "json"]):
         main(["status", "--project", world.project, *more])
     main(world.arguments("--notify", wrong, "--notify-secrets", str(tmp_path / "none")))
     told = capsys.readouterr()
     texts = [told.out, told.err, metrics.read_text(), *(ran.out + ran.err for ran in shown)]
-    for table in world.client.list_tables("jostler"):
-        texts.append(json.dumps(world.sql(f"SELECT * FROM jostler.{table.table_id}"), default=str))
+    tables = [table.table_id for table in world.client.list_tables("jostler")]
+    texts += [json.dumps(world.sql(f"SELECT * FROM jostler.{one}"), default=str) for one in tables]
     texts += [json.dumps(job.to_api_repr()) for job in world.client.list_jobs()]
     everything = "\n".join(texts)
     assert "127.0.0.1" in everything, "receivers are named by their hosts"
