@@ -19,12 +19,15 @@ from jostler.schema import fields_from_api, table_schema
 from loader.__main__ import main as load
 from loader.cli.query import main as query
 from loader.query.fetching import Fetched, fetch
+from loader.query.googlesql.reads import SparkText
+from loader.query.on_spark import plan
+from loader.query.reading import Count, read_part
 from loader.query.scan import Span, scan
 from loader.query.text.filters import unpack
 from loader.query.text.indexing import IndexTask, filters_of, index_bundle
 from loader.query.text.needed import of_words
 from loader.query.text.on_spark import index_bundles
-from tests.asking.archive import COLUMNS
+from tests.asking.archive import COLUMNS, read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -197,6 +200,28 @@ def words_in(line: bytes) -> set[str]:
     return {*words, *(part for word in words for part in word.split("_"))}
 
 
+def test_repeats_of_a_feed_are_left_out_by_their_lines_in_the_bundle(archive: Archive) -> None:
+    """Also where only some blocks are read."""
+    noise = random.Random(1)
+    bodies = [{"UUID": f"{noise.randbytes(1500).hex()} w{nth}"} for nth in range(200)]
+    archive.put([body for body in bodies for _ in range(2)])
+    assert index(archive) == 0
+    for word in ("w3", "w150", "w199"):
+        names = ("raw.UUID", "archiver.Filename")
+        reads = (read("foo1", *names, first_day=FIRST, end_day=NEXT, need=of_words((word,))),)
+        asked = SparkText(sql="", reads=reads, columns=())
+        [reading] = plan(asked, archive.tables(), 5.0, collapse=True)
+        assert reading.scan is not None
+        assert reading.what is not None
+        counts: dict[str, Count] = {}
+        batches = read_part(reading.scan.bundles, reading.what, counts)
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        found = [row["archiver"] for row in rows if row["raw"]["UUID"].endswith(f" {word}")]
+        assert found == [{"Filename": f"2026/01/02/1-{2 * int(word[1:])}.json"}]
+        [count] = counts.values()
+        assert count.skipped
+
+
 @pytest.mark.long
 def test_spark_makes_the_index_that_threads_make(
     spark: SparkSession,
@@ -233,8 +258,8 @@ def test_spark_makes_the_index_that_threads_make(
     assert {name: archive.storage.read(name).data for name in filters(archive)} == made
     assert capsys.readouterr().out.splitlines() == by_threads
     assert len(made) == 4
-    assert b"needle" in lines(fetched(archive, "needle"))
-    assert not lines(fetched(archive, "pin"))
+    assert b"eedle" in lines(fetched(archive, "needle", day=NEXT))
+    assert not lines(fetched(archive, "pin", day=NEXT))
 
 
 def test_a_bundle_that_was_made_again_has_no_index_until_the_next_run(archive: Archive) -> None:
