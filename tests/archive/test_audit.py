@@ -400,6 +400,11 @@ def test_a_row_in_two_bundles_is_told_of_the_later_one(archive: KeptArchive) -> 
         Problem(str(second), 2, Kind.REPEATED, f"the same row as that of {first}, line 2")
     ]
     assert [end.done for end in mend(archive)] == [""]
+    rows = {file[1:] for file in archive.files()}
+    compact_all(archive.storage)
+    assert found(archive) == []
+    assert {file[1:] for file in archive.files()} == rows
+    assert len(archive.files()) == 5
 
 
 def test_many_small_bundles_of_a_past_day_are_reported(archive: KeptArchive) -> None:
@@ -411,6 +416,8 @@ def test_many_small_bundles_of_a_past_day_are_reported(archive: KeptArchive) -> 
     assert problem.kind is Kind.SMALL
     assert problem.object == "autoload/v1/exp/foo1/2026/01/02/"
     assert "10 of its 10 bundles" in problem.detail
+    compact_all(archive.storage)
+    assert found(archive) == []
 
 
 def test_a_row_of_another_day_and_a_line_that_is_no_row_are_reported(archive: KeptArchive) -> None:
@@ -443,12 +450,16 @@ def test_a_table_schema_that_is_missing_or_none_is_reported(
     archive.put(contents([1]))
     archive.put(contents([1]), day=date(2026, 1, 3))
     name = PLACE.table_schema("foo1")
+    good = archive.get(name)
     archive.storage.remove(name)
     if content is not None:
         archive.storage.put_new(name, content, {})
     (problem,) = found(archive)
     assert (problem.kind, problem.object) == (Kind.SCHEMA, name)
     assert words in problem.detail
+    archive.storage.remove(name)
+    archive.storage.put_new(name, good, {})
+    assert found(archive) == []
 
 
 def test_objects_of_others_are_reported(archive: KeptArchive) -> None:
