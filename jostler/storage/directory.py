@@ -52,6 +52,8 @@ class DirectoryStorage:
     def __init__(self, root: Path) -> None:
         self.url = root.absolute().as_uri()
         self._root = root.absolute()
+        self._tmp_dir = self._root / TMP
+        self._lock_file = self._tmp_dir / LOCK
         self._cleaned = False
 
     def put_new(
@@ -152,10 +154,10 @@ class DirectoryStorage:
         """Compare and swap under a lock that every writer of this directory takes."""
         with _translated(name), self._lock():
             try:
-                self._compare(name, version)
+                path = self._path(name)
+                self._compare(name, path, version)
             except FileNotFoundError:
                 raise ConflictError(f"{self.url}/{name} is gone") from None
-            path = self._path(name)
             with self._tmp(data) as tmp:
                 replaced = _version(tmp.stat())
                 # rename(2) replaces the object in one step: a reader sees the old bytes or the new
@@ -166,8 +168,8 @@ class DirectoryStorage:
                 described = {**metadata, "upload-id": upload_id(data)}
                 self._write_metadata(name, replaced, described)
 
-    def _compare(self, name: str, version: str) -> None:
-        found = _version(self._path(name).stat())
+    def _compare(self, name: str, path: Path, version: str) -> None:
+        found = _version(path.stat())
         if found != version:
             raise ConflictError(f"{self.url}/{name} changed: {version} is now {found}")
 
@@ -205,7 +207,7 @@ class DirectoryStorage:
         with _translated(name):
             if version:
                 with self._lock(), suppress(FileNotFoundError):
-                    self._compare(name, version)
+                    self._compare(name, path, version)
                     path.unlink()
             else:
                 path.unlink(missing_ok=True)
@@ -229,12 +231,12 @@ class DirectoryStorage:
         parts = name.split("/")
         if not name or _NOT_PARTS & set(parts) or "\0" in name:
             raise RefusedError(f"{name!r} cannot be the name of an object in a directory")
-        return self._root.joinpath(*parts)
+        return self._root / name
 
     @contextmanager
     def _tmp(self, data: bytes, *, durable: bool = True) -> Iterator[Path]:
         """Write a temporary file; remove it at the end, also after an error."""
-        tmp = self._root / TMP / uuid4().hex
+        tmp = self._tmp_dir / uuid4().hex
         tmp.parent.mkdir(parents=True, exist_ok=True)
         if not self._cleaned:
             self._cleaned = True
@@ -267,9 +269,8 @@ class DirectoryStorage:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        tmp = self._root / TMP
-        tmp.mkdir(parents=True, exist_ok=True)
-        with (tmp / LOCK).open("wb") as file:
+        self._tmp_dir.mkdir(parents=True, exist_ok=True)
+        with self._lock_file.open("wb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
