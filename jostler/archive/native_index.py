@@ -10,10 +10,12 @@ of the bundle's day.  Rows of rejected1 never have it: their Hash is not that of
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from jostler.format.names import REJECTED
 from jostler.format.node_table import Run
+from jostler.format.row import content_hash
 from jostler.schema.native import Use, find
 
 if TYPE_CHECKING:
@@ -157,4 +159,23 @@ def _classes() -> _Classes | None:
     module = find(Use.AUTO).module
     # A module built before it had them has the same version.
     found = _Classes(getattr(module, "Index", None), getattr(module, "Merge", None))
-    return found if found.index and found.merge else None
+    return found if found.index and found.merge and _answers(found.index) else None
+
+
+@cache
+def _answers(index: Any) -> bool:  # noqa: ANN401 - a class of the module
+    """Return whether good rows are told from others: bundles are removed because of that answer."""
+    hashed = content_hash(b'{"a":1}').hex()
+    text = (
+        '{"date":"2026-01-02","archiver":{"Version":"v","GitCommit":"c","ArchiveURL":"i",'
+        '"Filename":"2026/01/02/a"},"raw":{"Filename":"2026/01/02/a","Size":7,"TimeAdded":"t",'
+        f'"Datatype":"d","Node":"n","ArchiveURL":"u","Line":1,"Hash":"{hashed}","Offset":10,'
+        '"Length":20,"Start":null,"End":null,"WorkID":null}}\n'
+    ).encode()
+    day = {"date": "2026-01-02", "folder": "2026/01/02/"}
+    made = index.of(text, [("n", 1)], **day, datatype="d", url="u", index_url="i")
+    good = b'h"2026/01/02/a"},"raw":{"a":1}}\n'
+    return made is not None and [
+        made.take(line, 0, 0, 1, head=b"h")
+        for line in (good, good.replace(b"1}", b"2}"), good.replace(b"/a", b"/b"))
+    ] == [(1, len(good)), (0, 0), (0, 0)]

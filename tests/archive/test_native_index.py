@@ -181,6 +181,25 @@ def test_the_module_takes_rows_of_the_usual_form(monkeypatch: pytest.MonkeyPatch
     assert not read_input(members([odd])[0], odd[0].data, odd[1].data).native
 
 
+def test_a_module_that_answers_wrongly_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bundles would be removed whose rows are in no other one."""
+    native = pytest.importorskip("jostler_native")
+
+    class Credulous:
+        @staticmethod
+        def of(*_: object, **__: object) -> Credulous:
+            return Credulous()
+
+        def take(self, plain: bytes, *_: object, **__: object) -> tuple[int, int]:
+            return 1, len(plain)
+
+    assert native_index._classes()
+    monkeypatch.setattr(native, "Index", Credulous)
+    assert native_index._classes() is None
+    monkeypatch.delattr(native, "Index")
+    assert native_index._classes() is None
+
+
 # Bundles that have something wrong
 
 CHANGES = [
