@@ -358,22 +358,23 @@ def _parts(
         for one in inputs
     }
     part: list[Input] = []
-    size = rows = 0
+    size = rows = table = 0
     nodes: set[str] = set()
     for one in sorted(inputs, key=lambda one: not kept[one.member.name]):
         one_rows = kept[one.member.name]
         one_bytes = one.plain_bytes * one_rows // max(1, one.rows)
-        both = nodes | {run.node for run in one.runs} if one_rows else nodes
+        of_one = {run.node for run in one.runs} if one_rows else set()
         fits = not one_rows or (
             size + one_bytes <= target_bytes
             and rows + one_rows <= ROWS_MOST
-            and table_bytes(both, ROWS_MOST) <= MOST_BYTES
+            and table + table_bytes(of_one - nodes, ROWS_MOST) <= MOST_BYTES
         )
         if part and not fits:
             yield part
-            part, size, rows, nodes = [], 0, 0, set()
-            both = {run.node for run in one.runs}
+            part, size, rows, table, nodes = [], 0, 0, 0, set()
         part.append(one)
-        size, rows, nodes = size + one_bytes, rows + one_rows, both
+        size, rows = size + one_bytes, rows + one_rows
+        table += table_bytes(of_one - nodes, ROWS_MOST)
+        nodes |= of_one
     if part:
         yield part

@@ -7,6 +7,7 @@ import json
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -19,7 +20,16 @@ from jostler.archive.address import find_moved
 from jostler.archive.bucket_catalogue import BucketCatalogue
 from jostler.archive.cache import IndexCache
 from jostler.archive.catalogue import Query
-from jostler.archive.compact import DAMAGED, FAILED, FOREIGN, TORN, Compacted, _Compaction, compact
+from jostler.archive.compact import (
+    DAMAGED,
+    FAILED,
+    FOREIGN,
+    TORN,
+    Compacted,
+    _Compaction,
+    _parts,
+    compact,
+)
 from jostler.archive.compact_days import FIRST, LAST, datatypes_in, days, last_settled, places_in
 from jostler.archive.compact_plan import ROWS_MOST, Member, groups
 from jostler.archive.hashes import digest
@@ -297,6 +307,23 @@ def test_rows_larger_than_the_target_go_into_several_bundles() -> None:
 
     assert sorted(len(rows(bucket, name)) for name in names(bucket)) == [3, 3]
     assert verify(bucket, "").problems == []
+
+
+def test_nodes_that_do_not_fit_into_one_table_go_into_several_bundles() -> None:
+    """Merged bundles have many nodes; those that both have are counted once."""
+
+    def made(number: int, first: int) -> Any:  # noqa: ANN401 - what is asked of an input
+        runs = tuple(Run(f"node{n:08}", 1) for n in range(first, first + 2000))
+        return SimpleNamespace(
+            member=SimpleNamespace(name=number), runs=runs, rows=2000, plain_bytes=10**6
+        )
+
+    def parts(*inputs: Any) -> list[list[int]]:  # noqa: ANN401
+        found = _parts(inputs, 256 * MIB, frozenset())
+        return [[one.member.name for one in part] for part in found]
+
+    assert parts(made(0, 0), made(1, 0), made(2, 100)) == [[0, 1, 2]]
+    assert parts(made(0, 0), made(1, 2000), made(2, 2000)) == [[0], [1, 2]]
 
 
 def test_a_day_is_settled_when_it_ended_long_enough_ago() -> None:
