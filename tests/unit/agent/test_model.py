@@ -306,5 +306,5 @@ class Promise(RuleBasedStateMachine):
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 TestPromise = Promise.TestCase
 TestPromise.settings = settings(
-    max_examples=20_000 if LONG else 150, stateful_step_count=50, deadline=None
+    max_examples=20_000 if LONG else 100, stateful_step_count=50, deadline=None
 )

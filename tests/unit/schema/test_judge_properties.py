@@ -15,7 +15,7 @@ from tests.unit.schema import documents
 if TYPE_CHECKING:
     from jostler.schema import Fields
 
-bounded = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+bounded = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @bounded
