@@ -57,6 +57,11 @@ class Address:
         """The place of the bundle; None if the address names none."""
         return self.bundle.place if self.bundle else None
 
+    @property
+    def most(self) -> int:
+        """How many files are looked for: of equal contents one, else those that may be meant."""
+        return 1 if self.hash else CANDIDATES
+
     def narrow(self, query: Query) -> Query:
         """Return a query for this file among the files of another query."""
         bundle = str(self.bundle) if self.bundle else ""
@@ -164,11 +169,25 @@ def find(address: Address, catalogue: Catalogue, query: Query, tally: Tally | No
     Raises:
         AddressError: there is none, or there are several.
     """
-    most = 1 if address.hash else CANDIDATES
+    most = address.most
     found = list(catalogue.files(replace(address.narrow(query), limit=most), tally))
     if address.bundle:
         found = [file for file in found if file.filename == address.filename]
         found = found or list(catalogue.files(replace(_moved(address, query), limit=most), tally))
+    return the_one(address, found, query)
+
+
+def the_one(address: Address, found: Sequence[File], query: Query) -> File:
+    """Return the file that an address names, if it is the only one.
+
+    Args:
+        address: what was looked for.
+        found: what was found, up to `address.most` files.
+        query: among which files.
+
+    Raises:
+        AddressError: there is none, or there are several.
+    """
     if not found:
         raise AddressError(f"{address.text!r}: no such file {_where(address, query)}")
     if len(found) > 1:

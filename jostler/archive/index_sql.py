@@ -22,7 +22,7 @@ from jostler.format.names import REJECTED, Place
 if TYPE_CHECKING:
     from datetime import date, datetime
 
-    from jostler.archive.query import Query
+    from jostler.archive.query import AnyOf, Query
     from jostler.format.bigquery_names import TableName
 
 _TYPES = {
@@ -229,6 +229,9 @@ def _identity(query: Query) -> _Conditions:
     found = _Conditions()
     if query.hash:
         found.add("digest = @digest", Parameter("digest", "STRING", query.hash.lower()))
+    if query.any_of:
+        one_of = _one_of(query.any_of)
+        found.add(f"({' OR '.join(one_of.texts) or 'FALSE'})", *one_of.parameters)
     if not query.filename:
         return found
     column = _PATH if "/" in query.filename else _OWN_NAME
@@ -238,6 +241,20 @@ def _identity(query: Query) -> _Conditions:
         found.add(f"REGEXP_CONTAINS({column}, @filename)", pattern)
     else:
         found.add(f"{column} = @filename", Parameter("filename", "STRING", query.filename))
+    return found
+
+
+def _one_of(any_of: AnyOf) -> _Conditions:
+    found = _Conditions()
+    for column, name, values in (
+        ("digest", "digests", any_of.hashes),
+        ("filename", "filenames", any_of.filenames),
+        (_PATH, "paths", any_of.paths),
+        (_OWN_NAME, "own_names", any_of.names),
+    ):
+        if values:
+            many = Parameter(name, "STRING", tuple(sorted(values)))
+            found.add(f"{column} IN UNNEST(@{name})", many)
     return found
 
 

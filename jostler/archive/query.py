@@ -25,6 +25,35 @@ _CLASS_RE = re.compile(r"\[(!?)([^\]\\]+)\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnyOf:
+    """Identities, of which a file has at least one.  None of them is a pattern.
+
+    Attributes:
+        hashes: in hexadecimal, lower case.
+        filenames: Filenames as they are stored.
+        paths: paths below the datatype's directory.
+        names: files' own names.
+    """
+
+    hashes: frozenset[str] = frozenset()
+    filenames: frozenset[str] = frozenset()
+    paths: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+
+    def matcher(self) -> Matcher:
+        """Return a function that says whether a file has one of them."""
+        hashes, filenames, paths, names = self.hashes, self.filenames, self.paths, self.names
+        if not (filenames or paths or names):
+            return lambda file: file.hash in hashes
+        return lambda file: (
+            file.hash in hashes
+            or file.filename in filenames
+            or file.path in paths
+            or file.name in names
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """Which files to find.  Conditions that are not given hold for every file.
 
@@ -41,6 +70,7 @@ class Query:
             `*` matches slashes too.  With a slash in it, it is compared with the whole path below
             the datatype's directory, else with the file's own name.
         hash: in hexadecimal.
+        any_of: identities of many files, one of which each result has.
         bundle: the name of the data object that holds them.
         after: results up to and including this position are left out.
         limit: the most results; 0 for all.
@@ -62,6 +92,7 @@ class Query:
     work_id: str = ""
     filename: str = ""
     hash: str = ""
+    any_of: AnyOf | None = None
     bundle: str = ""
     after: Position | None = None
     limit: int = 0
@@ -120,7 +151,7 @@ class Query:
     @property
     def asks_files(self) -> bool:
         """Whether a condition other than time can select some files of one bundle."""
-        return bool(self.work_id or self.filename or self.hash)
+        return bool(self.work_id or self.filename or self.hash or self.any_of)
 
     @property
     def index_name(self) -> str:
@@ -154,6 +185,8 @@ class Query:
         if self.hash:
             digest = self.hash.lower()
             checks.append(lambda file: file.hash == digest)
+        if self.any_of:
+            checks.append(self.any_of.matcher())
         if self.filename:
             checks.append(self._names())
         return _all(checks)

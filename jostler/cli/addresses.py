@@ -1,6 +1,7 @@
 """Addresses of files on the command line or on standard input, and the files that they name.
 
-**Invariant:** addresses of one bundle that follow one another cost one search.
+**Invariant:** addresses of one bundle that follow one another cost one search, and so do some
+thousands of addresses without a bundle, wherever they stand.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from jostler.archive.address import Address, AddressError, find, parse
+from jostler.archive.address_batch import Asked, batches, find_all
 from jostler.archive.files import day_in
 from jostler.archive.query import Query
 
@@ -63,12 +65,13 @@ class Files:
             ValueError: a flag that is needed is missing.
             JostlerError: the archive cannot be searched.
         """
-        for key, run in groupby(addresses, key=lambda one: (one.bucket, one.bundle)):
-            if key[1]:
-                yield from self._of_bundle(list(run))
-            else:
-                for address in run:
-                    yield self._one(address)
+        for batch in batches(addresses):
+            searched = self._searched([address for address in batch if not address.bundle])
+            for key, run in groupby(batch, key=lambda one: (one.bucket, one.bundle)):
+                if key[1]:
+                    yield from self._of_bundle(list(run))
+                else:
+                    yield from (next(searched) for _ in run)
 
     def _of_bundle(self, addresses: list[Address]) -> Iterator[File | AddressError]:
         first = addresses[0]
@@ -95,17 +98,22 @@ class Files:
             except AddressError as exc:
                 yield exc
 
-    def _one(self, address: Address) -> File | AddressError:
+    def _searched(self, addresses: list[Address]) -> Iterator[File | AddressError]:
+        """Search addresses without a bundle, all when the first result is asked for."""
+        if not addresses:
+            return
         archive = self._archive
         query = archive.query()
         bounds = (query.start, query.end, query.first_day, query.last_day)
-        is_recent = not any(bounds) and not day_in(address.filename)
-        if is_recent:
-            back = timedelta(seconds=archive.values["lookback"])
-            query = replace(query, first_day=(datetime.now(UTC) - back).date())
-        try:
-            return find(address, archive.catalogue, query, archive.tally)
-        except AddressError as exc:
-            if is_recent:
-                exc.hint = exc.hint or "-lookback 8760h looks a year back"
-            return exc
+        back = timedelta(seconds=archive.values["lookback"])
+        recent = replace(query, first_day=(datetime.now(UTC) - back).date())
+        asked = [
+            Asked(one, query if any(bounds) or day_in(one.filename) else recent)
+            for one in addresses
+        ]
+        for one, found in zip(
+            asked, find_all(asked, archive.catalogue, archive.tally), strict=True
+        ):
+            if isinstance(found, AddressError) and one.query is recent:
+                found.hint = found.hint or "-lookback 8760h looks a year back"
+            yield found

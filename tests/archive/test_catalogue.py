@@ -11,7 +11,9 @@ import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import bigquery
 
+from jostler.archive import address_batch
 from jostler.archive.address import AddressError, find, parse
+from jostler.archive.address_batch import Asked, batches, find_all
 from jostler.archive.bigquery_catalogue import BigQueryCatalogue, _cut
 from jostler.archive.bucket_catalogue import BucketCatalogue
 from jostler.archive.cache import IndexCache
@@ -31,7 +33,7 @@ from jostler.storage import open_storage
 from tests.support.archive import DAY, GO, OLD, PLACE, Entry, MadeArchive, at, project
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from tests.loader.world import BigQueryServer
@@ -311,6 +313,118 @@ def test_an_address_names_one_file(archive: MadeArchive, opened: Callable[[], Ca
     assert all(address in str(several.value) for address in found)
     with pytest.raises(AddressError, match=r"'c' names 10 or more files:\n"):
         find(parse("c"), catalogue, Query())
+
+
+class Asking:
+    """A catalogue that keeps the days of each search."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self.days: list[tuple[date, date]] = []
+
+    def files(self, query: Query, tally: Tally | None = None) -> Iterator[File]:
+        self.days.append(query.days())
+        return self._catalogue.files(query, tally)
+
+
+def answers(found: Iterable[File | AddressError]) -> list[File | str]:
+    return [str(one) if isinstance(one, AddressError) else one for one in found]
+
+
+def one_by_one(asked: list[Asked], catalogue: Catalogue) -> list[File | str]:
+    found: list[File | str] = []
+    for address, query in asked:
+        try:
+            found.append(find(address, catalogue, query))
+        except AddressError as exc:
+            found.append(str(exc))
+    return found
+
+
+def test_many_addresses_name_what_each_names_alone(
+    archive: MadeArchive, opened: Callable[[], Catalogue]
+) -> None:
+    """In the order of the addresses, with the same errors, whichever the catalogue."""
+
+    def entry(name: str, content: bytes = b"", day: date = DAY) -> Entry:
+        return Entry(name=name, content=content, start=at(3, day))
+
+    same = [entry("a", b"x"), entry("b*", b"x")]
+    archive.put(same)
+    archive.put([*same, entry("a", b"y")])
+    archive.put([entry("a", b"z"), entry("f")], node="n2", datatype="bar1")
+    archive.put([entry(f"c/{number}/d") for number in range(3)])
+    for number in range(11):
+        day = DAY + (number % 3) * ONE
+        archive.put([entry("e", b"%d" % number, day)], day=day)
+    go = "/var/spool/exp/foo1/2026/01/02/late"
+    for days in range(3):
+        archive.put([Entry(name="late", path=go)], form=GO, day=DAY + days * ONE)
+    far = archive.put([entry("far", day=DAY + 40 * ONE)], day=DAY + 40 * ONE)
+    hashes = [row["raw"].get("Hash", "") for row in archive.rows]
+    texts = ["2026/01/02/none", *filter(None, hashes[::-1]), "a", "e", "b*", "b?", "0" * 32, "far"]
+    texts += ["2026/01/02/a", "2026/01/02/late", go, "2026/01/02/b*", "2026/01/02/c/1/d", "a", "d"]
+    texts += [f"{far.day.path}/far", "2026/01/03/a", "2031/01/02/far", "none", "late", "x/a"]
+    catalogue = opened()
+    with closing(bucket_catalogue(archive)) as reference:
+        for query in (
+            Query(),
+            Query(nodes=("n1",), start=at(1, DAY + ONE), last_day=DAY + ONE),
+            Query(datatypes=("bar1",), first_day=DAY, last_day=DAY),
+        ):
+            asked = [Asked(parse(text), query) for text in texts]
+            found = answers(find_all(asked, catalogue))
+            assert found == one_by_one(asked, reference)
+            assert sum(isinstance(one, File) for one in found) > 1
+
+
+def test_many_addresses_cost_one_search(
+    archive: MadeArchive, opened: Callable[[], Catalogue]
+) -> None:
+    """Of the days that they name; each index is searched once."""
+    days = [DAY, DAY + ONE, DAY + 20 * ONE]
+    for number in range(12):
+        archive.put([Entry(name=f"{number}", content=b"%d" % number)], day=days[number % 3])
+    hashes = [row["raw"]["Hash"] for row in archive.rows]
+    catalogue = opened()
+
+    def searched(texts: list[str], query: Query) -> tuple[list[tuple[date, date]], Tally]:
+        asking, tally = Asking(catalogue), Tally()
+        find_all([Asked(parse(text), query) for text in texts], asking, tally)  # type: ignore[arg-type]
+        return asking.days, tally
+
+    query = Query(first_day=DAY, last_day=days[-1])
+    searches, tally = searched([*hashes, "0" * 32, "none"], query)
+    assert searches == [(DAY, days[-1])]
+    assert tally.indexes == searched(["0" * 32], query)[1].indexes
+    assert tally.rows == 12
+    paths = [f"{day:%Y/%m/%d}/{number}" for number in range(12) for day in days]
+    searches, tally = searched(paths, Query())
+    assert searches == [(DAY, DAY + 2 * ONE), (days[-1], days[-1] + ONE)]
+    assert tally.rows == 12
+
+
+def test_a_search_for_many_ends_when_all_are_found(archive: MadeArchive) -> None:
+    """And holds no more files of a name than it lists."""
+    for number in range(40):
+        archive.put([Entry(name="a", content=b"%d" % number)], day=DAY + number * ONE)
+    hashes = [row["raw"]["Hash"] for row in archive.rows[:2]]
+    tally = Tally()
+    asked = [Asked(parse(text), Query()) for text in [*hashes, "a"]]
+    with closing(bucket_catalogue(archive)) as catalogue:
+        found = answers(find_all(asked, catalogue, tally))
+    assert [one.hash for one in found[:2] if isinstance(one, File)] == hashes
+    assert str(found[2]).startswith("'a' names 10 or more files:\n")
+    assert tally.rows == 10
+
+
+def test_addresses_are_searched_some_thousands_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer, if they are long; all, and in order."""
+    monkeypatch.setattr(address_batch, "BATCH_ADDRESSES", 4)
+    monkeypatch.setattr(address_batch, "BATCH_CHARS", 10)
+    given = [parse(text) for text in ("a", "b", "c", "d", "e", "f" * 8, "g", "h" * 20, "i")]
+    found = [[one.text[0] for one in batch] for batch in batches(given)]
+    assert found == [["a", "b", "c", "d"], ["e", "f", "g"], ["h"], ["i"]]
 
 
 def test_the_day_in_a_filename_is_searched_and_the_next(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jostler.archive.bucket_catalogue import BucketCatalogue
 from jostler.archive.hashes import digest
 from jostler.archive.retrieve import alone
 from jostler.cli.main import main
@@ -30,7 +31,10 @@ from tests.support.golden import go_bundle
 from tests.support.spool import Spool, document
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from jostler.archive.catalogue import File, Query, Tally
 
 PRETTY = b'{\n  "UUID": "p",\n  "Rate": 1E2\n}\n'
 CRLF = b'{"UUID":"c",\r\n"Rate":93.20}\r\n'
@@ -203,6 +207,44 @@ def test_cat_writes_what_is_stored(run: Run, name: str, content: bytes) -> None:
     for bounds in (("-start", "2026-01-01"), ("-first-day", "2026-01-02")):
         assert run("cat", name, *bounds).out == raw, "-lookback is for searches without a range"
     assert run("cat", "-", stdin=f"{address}\n\n{address}\n").out == raw + b"\n" + raw + b"\n"
+
+
+def test_many_addresses_are_searched_together(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The output is that of one command each, in the order of the addresses; so are the errors."""
+    rows = run("list", "-format", "jsonl").rows
+    texts = [row["Hash"] for row in rows[::2]] + [row["Address"] for row in rows[1::4]]
+    texts += [row["Filename"].rpartition("/")[2] for row in rows[::3]]
+    texts += ["none.json", "m1.json", "2026/01/02/none.json", "0" * 32]
+    texts = sorted(texts, key=digest_of_text)
+    alone = [run("cat", text, YEARS) for text in texts]
+
+    searches: list[Query] = []
+    files = BucketCatalogue.files
+
+    def seen(self: BucketCatalogue, query: Query, tally: Tally | None = None) -> Iterator[File]:
+        searches.append(query)
+        return files(self, query, tally)
+
+    monkeypatch.setattr(BucketCatalogue, "files", seen)
+    together = run("cat", "-", YEARS, stdin="\n".join(texts))
+    assert together.out == b"".join(one.out + b"\n" for one in alone if one.status == 0)
+    assert together.err == "".join(one.err for one in alone)
+    assert together.status == 1
+    assert len([query for query in searches if not query.bundle]) == 1
+    searches.clear()
+    done = run("fetch", "-", "-dir", str(tmp_path), YEARS, stdin="\n".join(texts))
+    assert len([query for query in searches if not query.bundle]) == 1
+    assert {path.read_bytes() for path in tmp_path.glob("*.json")} == {
+        one.out for one in alone if one.status == 0
+    }
+    assert done.status == 1
+
+
+def digest_of_text(text: str) -> str:
+    """Return a key that shuffles texts, always alike."""
+    return digest(text.encode())
 
 
 def test_a_rejected_file_can_be_read(run: Run) -> None:
