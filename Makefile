@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-WORKERS ?= 4
+WORKERS ?= 6
 READY  := $(VENV)/.ready
 
 # Installs a Debian package if this user may; a fresh machine may lack what the tests need.
@@ -86,7 +86,9 @@ systemd:
 k8s-check: java k8s-tools ## build and check the manifests, the alerts and the dashboard alone
 	$(BIN)/python -m pytest tests/k8s
 
-check: java k8s-tools lint types rust test without-native ## lint, format check, strict types, tests
+check: java k8s-tools $(READY) native ## lint, format check, strict types, tests
+	@$(MAKE) --no-print-directory -j2 -O lint types rust
+	@$(MAKE) --no-print-directory test without-native
 
 lint: $(READY) ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -95,7 +97,7 @@ lint: $(READY) ## ruff: rules and format
 types: $(READY) ## mypy, strict
 	$(BIN)/mypy
 
-# Four at once: most tests wait for a process or a server; a file stays with one worker, which has one
+# Six at once: most tests wait for a process or a server; a file stays with one worker, which has one
 # Spark session, one BigQuery and one GCS server for all its files.
 test: java chromium systemd k8s-tools $(READY) native ## all tests but the long ones
 	$(PYTEST) -m "not long"

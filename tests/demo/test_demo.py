@@ -53,7 +53,9 @@ def test_the_demo_runs_to_its_end_and_adds_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)]
+)
 def test_an_interrupted_demo_leaves_no_process_behind(tmp_path: Path, number: int) -> None:
     """Status 1, and the directory is kept to look into."""
     process = start(tmp_path)

@@ -59,7 +59,7 @@ def name_of(bucket: Storage) -> str:
     ],
     ids=["503", "429", "403", "rate", "400", "drop", "503-after-commit", "drop-after-commit"],
 )
-@pytest.mark.parametrize("what", ["foo1/", "index1/"])
+@pytest.mark.parametrize("what", ["foo1/", pytest.param("index1/", marks=pytest.mark.long)])
 def test_an_upload_that_fails_is_tried_again(
     tmp_path: Path, proxy: FaultyServer, bucket: Storage, case: tuple[Fault, str], what: str
 ) -> None:

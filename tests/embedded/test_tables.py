@@ -360,6 +360,7 @@ def test_records_nest_as_deep_as_the_agent_lets_them(client: bigquery.Client, da
         client.create_table(bigquery.Table(f"proj.{dataset}.deeper", schema=[nested(16)]))
 
 
+@pytest.mark.long
 def test_a_table_has_ten_thousand_columns_and_no_more(
     client: bigquery.Client, dataset: str
 ) -> None:

@@ -68,6 +68,7 @@ def test_force_makes_a_new_job_although_an_interrupted_run_left_one(world: World
     assert [told["Attempt"] for told in world.ledger()] == [2]
 
 
+@pytest.mark.long
 def test_a_job_of_an_interrupted_run_whose_rows_are_there_is_adopted(world: World) -> None:
     interrupt(world)
 

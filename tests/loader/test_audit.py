@@ -99,6 +99,7 @@ def test_a_partition_that_has_expired_is_not_missed(world: World, kept: KeptArch
     world.sql("DELETE FROM jostler.loads WHERE TRUE")  # it no longer agrees, as the test wants it
 
 
+@pytest.mark.long
 def test_problems_are_mended_by_spark_as_by_threads(world: World, kept: KeptArchive) -> None:
     """In a real bucket; the damaged object is in staging, the index is filled as agents fill it."""
     texts = ["foo1:Start=StartTime", r"foo1:WorkID=.*/m(?P<n>\d{1,2})~w-{n}"]

@@ -202,6 +202,7 @@ def test_what_cannot_begin_says_why_in_a_line(
     assert "Traceback" not in told
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_loader_killed_between_load_and_ledger_is_made_good_by_the_next(
     loaded: World, request: pytest.FixtureRequest

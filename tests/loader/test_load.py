@@ -98,7 +98,7 @@ def test_a_late_bundle_makes_its_old_day_due_and_no_other(world: World) -> None:
     assert world.rows() == names(1, 3)
 
 
-@engines
+@pytest.mark.parametrize("engine", ["auto", pytest.param("spark", marks=pytest.mark.long)])
 def test_a_bundle_that_came_twice_is_loaded_once_and_the_earliest_wins(
     world: World, engine: str
 ) -> None:

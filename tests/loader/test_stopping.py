@@ -42,6 +42,7 @@ def test_load_jobs_of_a_table_begin_no_faster_than_bigquery_takes_them() -> None
     assert pace.delay_s("t") == 0.0
 
 
+@pytest.mark.long
 def test_a_signal_lets_running_load_jobs_end_and_begins_no_other_day(
     world: World, days: list[date]
 ) -> None:

@@ -6,6 +6,7 @@ import json
 import shutil
 import tarfile
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 DATA = Path(__file__).parents[3] / "shared" / "data"
 ARCHIVE = DATA / "ndt7-2020-03-18.tar.gz"
 OTHER = date(2026, 1, 5)
+long = partial(pytest.param, marks=pytest.mark.long)
 in_process = pytest.mark.usefixtures("spark")
 
 
@@ -60,10 +62,10 @@ def test_index_bundles_and_rows_agree_after_a_load(archived: World) -> None:
     ("what", "told"),
     [
         ("no index", "has no index bundle"),
-        ("no data", "there is no data bundle for this index"),
-        ("short index", "has 40 rows, its index has 2"),
-        ("late bundle", "has no index bundle"),
-        ("a day gone", "foo1 2026-01-02: 40 rows in BigQuery, and no bundle in the bucket"),
+        long("no data", "there is no data bundle for this index"),
+        long("short index", "has 40 rows, its index has 2"),
+        long("late bundle", "has no index bundle"),
+        long("a day gone", "foo1 2026-01-02: 40 rows in BigQuery, and no bundle in the bucket"),
         ("corrupt", "the gzip stream is cut short"),
     ],
 )

@@ -138,6 +138,7 @@ def test_another_content_of_the_name_is_told_and_left(
     assert (extended.experiment / DATATYPE / DAY / "many.json").read_bytes() == MANY_LINES
 
 
+@pytest.mark.long
 def test_rejected_files_are_found_in_bigquery_too(
     world: World, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

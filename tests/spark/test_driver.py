@@ -95,6 +95,7 @@ def day_of(root: Path, when: date, bundles: list[bytes]) -> TableDay:
     return TableDay(table=table, date=when, bundles=tuple(made), fingerprint="f")
 
 
+@pytest.mark.long
 def test_both_engines_load_and_write_the_same(spark: SparkSession, tmp_path: Path) -> None:
     """Of repeats in a bundle and among bundles, renewed, bad, bare and odd rows, broken bundles.
 

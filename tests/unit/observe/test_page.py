@@ -109,7 +109,7 @@ INSTANTS = frozenset(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(NASTY, min_size=1, max_size=5))
 def test_no_string_of_a_document_becomes_markup(strings: list[str]) -> None:
     """The page of any strings has the elements and attributes of the page of plain ones."""
@@ -126,7 +126,7 @@ def test_no_string_of_a_document_becomes_markup(strings: list[str]) -> None:
     assert not [name for name, _ in hostile.attributes if name.startswith("on")]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(NASTY, min_size=1, max_size=5))
 def test_any_string_anywhere_leaves_script_style_and_links_ours(strings: list[str]) -> None:
     """Instants, levels and links included: one script, one style, addresses only of our making."""
@@ -141,7 +141,7 @@ def test_any_string_anywhere_leaves_script_style_and_links_ours(strings: list[st
     assert [one for one in addresses if not ADDRESSES.match(one)] == []
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(NASTY)
 def test_a_name_is_shown_as_it_is_with_the_invisible_spelt_out(name: str) -> None:
     """The text that a reader gets is the name, and nothing of the page is unprintable."""
@@ -156,7 +156,7 @@ def test_a_name_is_shown_as_it_is_with_the_invisible_spelt_out(name: str) -> Non
     assert ours.removeprefix("<!doctype html>\n").isprintable()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_a_document_that_is_damaged_anywhere_still_gives_a_page(data: st.DataObject) -> None:
     """A part of an unexpected kind is left out or shown as it is; the page never fails for it."""
@@ -268,7 +268,7 @@ def test_a_bar_says_when_and_how_many() -> None:
 
 
 @given(st.lists(st.none() | st.floats(0, 1e300), max_size=1500), st.sampled_from(Shape))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_chart_is_bounded_and_stays_in_its_frame(
     values: list[float | None], shape: Shape
 ) -> None:
