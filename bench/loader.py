@@ -34,7 +34,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.bundles import DAY, FLAT, archive, flat
+from bench.bundles import DAY, FLAT, PLACE, archive, flat
 from bench.files import SCHEMA, documents
 from bench.files import Kind as Files
 from jostler.format.names import Day
@@ -127,10 +127,15 @@ def in_full(
 
 def by_spark(spark: SparkSession, root: Path, fields: Fields, counts: list[int]) -> None:
     """Parse every column and keep nothing."""
+    from pyspark.sql import Observation  # noqa: PLC0415 - in the child
+    from pyspark.sql.functions import count, lit  # noqa: PLC0415 - as above
+
     schema = f"struct<{','.join(_ddl(field) for field in fields)}>"
-    read = spark.read.schema(_struct(schema)).json(str(root))
-    read.write.format("noop").mode("overwrite").save()
-    assert counts
+    data = root / PLACE.root / "foo1"
+    read = spark.read.schema(_struct(schema)).option("recursiveFileLookup", "true").json(str(data))
+    rows = Observation()
+    read.observe(rows, count(lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()
+    assert rows.get["rows"] == sum(counts), rows.get
 
 
 def _struct(ddl: str) -> StructType:
