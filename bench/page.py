@@ -284,7 +284,9 @@ def main() -> None:
     found = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     PAGE.write_text(fill(PAGE.read_text(encoding="utf-8"), figures(found)), encoding="utf-8")
     (DOCS / "performance-speed.svg").write_text(bars(found["rows"]), encoding="utf-8")
-    (DOCS / "performance-count.svg").write_text(curve(found["rows"]), encoding="utf-8")
+    # Without --curve the drawing of the last run with it stays.
+    if any(row["program"] == N for row in found["rows"]):
+        (DOCS / "performance-count.svg").write_text(curve(found["rows"]), encoding="utf-8")
 
 
 if __name__ == "__main__":
