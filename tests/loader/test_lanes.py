@@ -200,17 +200,22 @@ def test_shares_hold_and_every_day_is_loaded_once_whatever_ends_first(
 
 @dataclass
 class Service:
-    """Loads days when it is let to, and notes in which order they began."""
+    """Loads days when it is let to, and notes in which order they began.
 
-    go_on: threading.Event = field(default_factory=threading.Event)
+    Attributes:
+        slow: experiments whose days wait for an event.
+        begun: the experiment of each day that has begun.
+    """
+
+    slow: dict[str, threading.Event] = field(default_factory=dict)
     begun: list[str] = field(default_factory=list)
-    slow: str = ""
 
     def load(self, found: Verified, started: datetime) -> Future[Any]:
         del started
-        self.begun.append(found.day.table.experiment)
-        if found.day.table.experiment == self.slow:
-            assert self.go_on.wait(20)
+        name = found.day.table.experiment
+        self.begun.append(name)
+        if name in self.slow:
+            assert self.slow[name].wait(20)
         future: Future[Any] = Future()
         future.set_result(found.day)
         return future
@@ -218,7 +223,7 @@ class Service:
 
 def test_threads_begin_days_as_the_lanes_say_and_stop_when_told(place: Path) -> None:
     """The slow experiment holds its half; the other is done before it goes on."""
-    service = Service(slow="a")
+    service = Service(slow={"a": threading.Event(), "b": threading.Event()})
     due = [*days(place, "a", 20), *days(place, "b", 6)]
     ended = threading.Event()
     found: Lanes[Any] = Lanes(due, most=4, share=lambda _: 0.5, most_bytes=1000)
@@ -229,12 +234,13 @@ def test_threads_begin_days_as_the_lanes_say_and_stop_when_told(place: Path) -> 
     with Loading(found, verified, service.load, most=4, stop=ended.is_set) as loading:
         thread = threading.Thread(target=loading.run)
         thread.start()
+        wait_until("all places are taken", lambda: len(service.begun) == 4)
+        assert sorted(service.begun) == ["a", "a", "b", "b"]
+        service.slow["b"].set()
         wait_until("the other has begun all", lambda: service.begun.count("b") == 6)
-        last = len(service.begun) - service.begun[::-1].index("b")
-        assert service.begun[:last].count("a") == 2
         wait_until("alone it holds all places", lambda: service.begun.count("a") == 4)
         ended.set()
-        service.go_on.set()
+        service.slow["a"].set()
         thread.join()
 
     assert service.begun.count("a") == 4
