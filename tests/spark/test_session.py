@@ -17,9 +17,11 @@ with session("local[1]"):
 """
 SUBMIT = """#!/bin/sh
 echo $$ > "$SPARK_HOME/pid"
+sleep 0.5
 kill -INT $PPID
 exec sleep 600
 """
+# Not at once: the interpreter runs its handlers of a fork then, and ignores what is raised in them.
 
 
 def test_an_interrupt_while_spark_starts_leaves_no_jvm_behind(tmp_path: Path) -> None:
