@@ -4,7 +4,9 @@ usage: python -m bench.compact [--bundles 5000] [--rows 100] [--nodes 100] [--ki
 
 The archive is made up, in a directory bucket below the temporary directory.  MB are of rows,
 uncompressed; "per core" is by CPU time of all threads.  With --sql the embedded BigQuery is asked
-before and after.  On a machine that has other things to do, compare CPU time alone.
+before and after.  `jostler audit` must find nothing after compaction, and with --sql, which lets it
+look into BigQuery too, nothing after the second load.  On a machine that has other things to do,
+compare CPU time alone.
 """
 
 from __future__ import annotations
@@ -24,7 +26,6 @@ from bench.files import KINDS, SCHEMA, document, documents
 from jostler.archive.compact import THREADS, compact
 from jostler.archive.compact_days import days
 from jostler.archive.compact_plan import SMALL_BYTES, TARGET_BYTES, groups
-from jostler.archive.verify import verify
 from jostler.format.names import INDEX
 from jostler.schema import INDEX1_FIELDS, fields_from_api, table_schema, to_json
 from jostler.storage import open_storage
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from jostler.archive.compact import Done
     from jostler.storage import Storage
 
+PROJECT = "demo"
 DATATYPE = "foo1"
 DAY = date(2026, 1, 2)
 SQL = (
@@ -97,9 +99,14 @@ class BigQuery:
         url = self._process.stdout.readline().split("listens on ")[1].split(",")[0]
         self._environ = {**os.environ, "BIGQUERY_EMULATOR_HOST": url}
 
+    @property
+    def environ(self) -> dict[str, str]:
+        """For a command that shall find it."""
+        return self._environ
+
     def answer(self) -> str:
         """Load the day and ask."""
-        load = ["-m", "loader", "--bucket", self._bucket, "--project", "demo"]
+        load = ["-m", "loader", "--bucket", self._bucket, "--project", PROJECT]
         load += ["--start", f"{DAY:%Y/%m/%d}", "--datatype", DATATYPE, "--master", "local[2]"]
         subprocess.run([sys.executable, *load], env=self._environ, check=True)
         asked = [
@@ -107,7 +114,7 @@ class BigQuery:
             "-m",
             "loader.cli.sql",
             "--project",
-            "demo",
+            PROJECT,
             "--format",
             "json",
             SQL,
@@ -119,6 +126,19 @@ class BigQuery:
     def stop(self) -> None:
         self._process.kill()
         self._process.wait()
+
+
+def audit(bucket: str, when: str, bigquery: BigQuery | None) -> bool:
+    """Run `jostler audit` over the day, print what it says; return whether it found nothing."""
+    command = [*(sys.executable, "-m", "jostler", "audit", "-bucket", bucket)]
+    command += ["-experiment", PLACE.experiment, "-datatype", DATATYPE]
+    command += ["-start", str(DAY), "-end", str(DAY)]
+    if bigquery:
+        command += ["-project", PROJECT]
+    environ = bigquery.environ if bigquery else None
+    ended = subprocess.run(command, env=environ, check=False, stdout=subprocess.PIPE, text=True)
+    print(f"jostler audit {when}, exit status {ended.returncode}:\n{ended.stdout.rstrip()}")
+    return ended.returncode == 0
 
 
 def main() -> int:
@@ -139,6 +159,7 @@ def main() -> int:
         if given.sql:
             bigquery = BigQuery(home / "bigquery", storage.url)
         before = bigquery.answer() if bigquery else ""
+        audit(storage.url, "before compaction", bigquery)  # may tell of many small bundles
         wall_s, cpu_s = time.perf_counter(), time.process_time()
         done = compact_day(storage)
         wall_s, cpu_s = time.perf_counter() - wall_s, time.process_time() - cpu_s
@@ -151,12 +172,13 @@ def main() -> int:
             f" {wall_s:.1f} s, {plain / 1e6 / wall_s:.0f} MB/s;"
             f" {cpu_s:.1f} s of CPU, {plain / 1e6 / cpu_s:.0f} MB/s per core"
         )
-        problems = verify(storage, "").problems
-        print(f"verify: {len(problems)} problems {problems[:3]}")
-        after = bigquery.answer() if bigquery else ""
-        if bigquery:
-            print(f"SQL before: {before.strip()}\nSQL after:  {after.strip()}")
-        return 1 if problems or before != after else 0
+        clean = audit(storage.url, "after compaction", None)
+        if not bigquery:
+            return 0 if clean else 1
+        after = bigquery.answer()
+        clean = audit(storage.url, "after the second load", bigquery) and clean
+        print(f"SQL before: {before.strip()}\nSQL after:  {after.strip()}")
+        return 0 if clean and before == after else 1
     finally:
         if bigquery:
             bigquery.stop()
