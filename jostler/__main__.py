@@ -2,7 +2,7 @@
 
 import sys
 
-from jostler.cli.main import main
+from jostler.entry import main
 
 if __name__ == "__main__":
     sys.exit(main())

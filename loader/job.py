@@ -5,7 +5,7 @@
 
 import sys
 
-from loader.__main__ import main
+from loader.entry import load
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(load())

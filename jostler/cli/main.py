@@ -210,7 +210,3 @@ def _schema(config: Config) -> int:
 
 
 _MODES = {Mode.RUN: _run, Mode.ONCE: _run, Mode.CHECK: _check, Mode.SCHEMA: _schema}
-
-
-if __name__ == "__main__":
-    sys.exit(main())

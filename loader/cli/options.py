@@ -44,7 +44,8 @@ EPILOG = f"""\
 Every option can be given by the environment too: --max-bad-fraction is {PREFIX}MAX_BAD_FRACTION;
 repeatable ones take commas there, switches true or false.  Arguments win.
 BIGQUERY_EMULATOR_HOST and STORAGE_EMULATOR_HOST (URLs) lead to other servers than Google's.
-Exit status: 0 all well; 1 a day failed, was refused, or a difference was found; 2 wrong use."""
+Exit status: 0 all well; 1 a day failed, was refused, or a difference was found; 2 wrong use;
+130 interrupted."""
 
 
 class Engine(StrEnum):

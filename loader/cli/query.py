@@ -38,11 +38,11 @@ DAMAGED_SHOWN = 10
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if missing := extras.missing(*PACKAGES, extra="loader,query"):
-        return _told(missing, FAILED)
-    from loader.cli.query_options import parse  # noqa: PLC0415 - after the packages are there
-
     try:
+        if missing := extras.missing(*PACKAGES, extra="loader,query"):
+            return _told(missing, FAILED)
+        from loader.cli.query_options import parse  # noqa: PLC0415 - after the packages are there
+
         options = parse(words, os.environ)
         with _interruptible():
             return command(options)

@@ -1,7 +1,7 @@
 """The command `jostler-sql`: run SQL in BigQuery or in the embedded BigQuery, print the result.
 
 **Invariant:** standard output contains only the result; an error is one line on standard error.
-Exit status: 0 answered; 1 not answered; 2 wrong use.
+Exit status: 0 answered; 1 not answered; 2 wrong use; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from loader.bigquery.ask import Answer
 
-ANSWERED, FAILED, MISUSED = 0, 1, 2
+ANSWERED, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 _EPILOG = """\
 With BIGQUERY_EMULATOR_HOST=http://127.0.0.1:9050 the statement runs in the embedded BigQuery (see
 docs/embedded.md), otherwise in Google's, with the credentials of this machine.
-Exit status: 0 answered; 1 not answered; 2 wrong use."""
+Exit status: 0 answered; 1 not answered; 2 wrong use; 130 interrupted."""
 
 
 def as_table(answer: Answer) -> str:
@@ -96,6 +96,17 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status (2 for wrong use, by SystemExit as argparse does)."""
+    try:
+        return _run(argv)
+    except KeyboardInterrupt:
+        sys.stderr.write("jostler-sql: interrupted\n")
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of the output, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+
+
+def _run(argv: Sequence[str] | None) -> int:
     parser = _parser()
     given = parser.parse_args(argv)
     sql = sys.stdin.read() if given.sql == "-" else given.sql
@@ -111,12 +122,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except AskError as exc:
         sys.stderr.write(f"jostler-sql: {exc}\n")
-        return FAILED
-    except KeyboardInterrupt:
-        sys.stderr.write("jostler-sql: interrupted\n")
-        return FAILED
-    except BrokenPipeError:  # the reader of the output, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     return ANSWERED
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from loader.__main__ import main as load
+from loader.cli.main import main as load
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "examples/query"

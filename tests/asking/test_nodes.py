@@ -12,7 +12,7 @@ import pytest
 
 import jostler
 from jostler.format.names import BundleName
-from loader.__main__ import main as load
+from loader.cli.main import main as load
 from loader.cli.query import main as query
 from loader.query.googlesql.reads import SparkText
 from loader.query.on_spark import plan

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from loader.__main__ import main as load
+from loader.cli.main import main as load
 from loader.query import pieces
 from loader.query.googlesql.reads import SparkText
 from loader.query.on_spark import plan

@@ -16,7 +16,7 @@ import jostler
 from jostler.cli.main import main as keep
 from jostler.format.names import BundleName, Kind
 from jostler.schema import fields_from_api, table_schema
-from loader.__main__ import main as load
+from loader.cli.main import main as load
 from loader.cli.query import main as query
 from loader.query.fetching import Fetched, fetch
 from loader.query.googlesql.reads import SparkText

@@ -25,7 +25,7 @@ HOME = Path(pyspark.__file__).parent
 DRIVER = "the-driver"
 JOB = """
 import sys
-from loader.__main__ import main
+from loader.cli.main import main
 sys.exit(main())
 """
 

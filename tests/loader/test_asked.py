@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.api_core.exceptions import BadRequest
 
-from loader.__main__ import main
 from loader.bigquery.attempts import REQUEST_LABEL
+from loader.cli.main import main
 from tests.loader import plain
 from tests.loader.world import DAY, PLACE, World, row, wait_until
 from tests.support.receiver import ReceivingServer

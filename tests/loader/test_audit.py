@@ -13,8 +13,8 @@ import pytest
 from jostler.archive.audit.remake import fields_of
 from jostler.cli.main import main as jostler
 from jostler.storage import open_storage
-from loader.__main__ import main as jostler_load
 from loader.cli.audit_options import PREFIX, parse
+from loader.cli.main import main as jostler_load
 from tests.support.kept import DAY, KeptArchive, contents, index_of
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from jostler.format.bigquery_names import Naming
 from jostler.format.names import BundleName
 from jostler.producer.naming import timed_name
 from loader import compacting, planner
-from loader.__main__ import main
 from loader.cli.compact_options import HELP, PREFIX, parse
+from loader.cli.main import main
 from loader.errors import UsageError
 from loader.plan import discover, losses
 from tests.loader import plain

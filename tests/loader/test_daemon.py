@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from loader.__main__ import main
 from loader.cli import daemon
 from loader.cli.console import Console
 from loader.cli.daemon import Daemon
+from loader.cli.main import main
 from loader.cli.options import parse
 from loader.run import Loader
 from tests.loader.plain import verified

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from loader.__main__ import main
 from loader.bigquery import attempts
 from loader.bigquery.partition_load import PartitionLoader
+from loader.cli.main import main
 from loader.notify import outbox
 from tests.loader.plain import load
 from tests.loader.world import DAY, PLACE, row

@@ -10,7 +10,7 @@ from datetime import date
 
 import pytest
 
-from loader.__main__ import main
+from loader.cli.main import main
 from loader.cli.options import HELP, parse, variable
 from loader.errors import UsageError
 from loader.plan.window import EVERYTHING, Period, Window, months_before, of_period
@@ -143,7 +143,7 @@ def test_help_tells_each_option(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("argv", [["--help"], ["--nope"]])
 def test_help_and_mistakes_come_without_spark_or_bigquery(argv: list[str]) -> None:
     code = (
-        "import sys\nfrom loader.__main__ import main\ntry:\n    main(sys.argv[1:])\n"
+        "import sys\nfrom loader.cli.main import main\ntry:\n    main(sys.argv[1:])\n"
         "except SystemExit:\n    pass\n"
         "sys.exit(any(m in sys.modules for m in ('pyspark', 'google.cloud.bigquery')))"
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jostler.format.urls import masked
-from loader.__main__ import main
+from loader.cli.main import main
 from loader.cli.options import parse
 from loader.errors import UsageError
 from loader.notify.receivers import Receiver, receiver, secrets_from

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from loader.__main__ import main
 from loader.bigquery import attempts
+from loader.cli.main import main
 from tests.loader.plain import load
 from tests.loader.world import row
 

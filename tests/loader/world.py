@@ -22,7 +22,7 @@ from google.cloud import bigquery, storage
 
 from jostler.format.names import BundleName, Day, Kind, Place
 from jostler.schema import fields_from_api, table_schema, to_json
-from loader.__main__ import main
+from loader.cli.main import main
 from loader.spark.limits import SAMPLE_ROWS
 from tests.support.spool import DATATYPE, EXPERIMENT, SCHEMA, document
 

@@ -30,7 +30,7 @@ from jostler.cli import audit
 from jostler.format.names import INDEX
 from jostler.schema import INDEX1_FIELDS, fields_from_api, table_schema, to_json
 from jostler.storage import open_storage
-from loader.__main__ import main as load_main
+from loader.cli.main import main as load_main
 from tests.support.bundles import PLACE, bundle
 from tests.support.compactors import DATATYPE, LostError, held, run_many
 
