@@ -162,7 +162,8 @@ class BigQueryCatalogue:
             self._lacking = [
                 f"{one.table}: there is no such table" for one in known if not one.columns
             ]
-        tally.problems += [text for text in self._lacking if text not in tally.problems]
+        told = tally.absent if self._sources else tally.problems
+        told += [text for text in self._lacking if text not in told]
         return self._sources
 
     def _name(self, place: Place, datatype: str) -> TableName:

@@ -220,6 +220,8 @@ class Tally:
         repeats: rows left out because an earlier bundle has the same file.
         others: objects in the folders of indexes that are no index.
         problems: one sentence for each index object or row that could not be read.
+        absent: one sentence for each table that does not exist, if that of another place does: an
+            archive may have rows in one layout only.
     """
 
     days: int = 0
@@ -229,6 +231,7 @@ class Tally:
     repeats: int = 0
     others: int = 0
     problems: list[str] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
 
 
 def day_in(path: str) -> date | None:

@@ -264,8 +264,10 @@ class Archive:
         self.say(text)
 
     def report_problems(self, status: int) -> int:
-        """Say what could not be read; return the exit status."""
+        """Say what could not be read, and what is not there; return the exit status."""
         problems = self.tally.problems
+        for text in self.tally.absent:
+            self.say(text)
         for problem in problems[:PROBLEMS_SHOWN]:
             self.say(problem)
         if len(problems) > PROBLEMS_SHOWN:
