@@ -583,11 +583,7 @@ def test_retrieve_reports_what_is_missing_and_copies_the_rest(
 
 def test_bundles_of_the_go_agent_can_be_read(run: Run, tmp_path: Path) -> None:
     """Without hash, block and Start; the whole object is read."""
-    stem = "2026/01/02/20260102T030405.000001Z-foo1-mlab1-lga01-exp"
-    storage = open_storage(url_of(tmp_path / "go"))
-    storage.put_new(f"autoload/v1/exp/foo1/{stem}-data.jsonl.gz", go_bundle("data.jsonl"), {})
-    storage.put_new(f"autoload/v1/exp/index1/{stem}-index1.jsonl.gz", go_bundle("index1.jsonl"), {})
-    where = ("-bucket", storage.url)
+    where = ("-bucket", go_archive(tmp_path / "go", "2026/01/02"))
     rows = run("list", *where, "-format", "jsonl").rows
     assert rows[0]["TimeAdded"] == "2026-01-02T03:04:05.000000Z"
     for text in (rows[0]["Address"], "2026/01/02/m1.json"):
@@ -604,6 +600,38 @@ def test_bundles_of_the_go_agent_can_be_read(run: Run, tmp_path: Path) -> None:
     assert "3 without a hash to verify" in done.err
     assert (tmp_path / "to/foo1/2026/01/02/m1.json").exists()
     assert "3 already there" in run("retrieve", *where, *span, str(tmp_path / "to")).err
+
+
+def go_archive(root: Path, *folders: str) -> str:
+    """Store the Go agent's bundle of 2 January 2026 in the folders of days; return the bucket."""
+    storage = open_storage(url_of(root))
+    for folder in folders:
+        stem = f"{folder}/{folder.replace('/', '')}T030405.000001Z-foo1-mlab1-lga01-exp"
+        for datatype, kind in (("foo1", "data"), ("index1", "index1")):
+            name = f"autoload/v1/exp/{datatype}/{stem}-{kind}.jsonl.gz"
+            storage.put_new(name, go_bundle(f"{kind}.jsonl"), {})
+    return storage.url
+
+
+@pytest.mark.parametrize("folders", [["2026/01/03"], ["2026/01/02", "2026/01/03"]])
+def test_a_file_is_retrieved_to_the_day_of_its_own_directory(
+    run: Run, tmp_path: Path, folders: list[str]
+) -> None:
+    """The Go agent stores it in the folder of the day of its upload, and a resent one in two."""
+    bucket = go_archive(tmp_path / "go", *folders)
+    argv = ["retrieve", "-bucket", bucket, "-first-day", "2026-01-01", "-last-day", "2026-01-31"]
+
+    done = run(*argv, str(tmp_path / "to"))
+
+    assert (done.status, "3 files written" in done.err) == (0, True), done.err
+    found = {str(p.relative_to(tmp_path / "to")) for p in (tmp_path / "to").rglob("*.json")}
+    assert found == {f"foo1/2026/01/02/m{number}.json" for number in (1, 2, 3)}
+
+    packed = run(*argv, "-keep-packed", str(tmp_path / "packed"))
+    assert packed.status == 0, packed.err
+    bundles = (tmp_path / "packed").rglob("*.jsonl.gz")
+    days = sorted(str(p.parent.relative_to(tmp_path / "packed")) for p in bundles)
+    assert days == [f"foo1/{folder}" for folder in folders], "a bundle keeps its folder"
 
 
 def test_a_configuration_file_sets_flags(
