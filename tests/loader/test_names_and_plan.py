@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,6 +23,7 @@ from loader.plan.due import (
     TableDay,
     decide,
     fingerprint,
+    has_expired,
     parts,
     schema_digest,
 )
@@ -248,6 +249,17 @@ def test_decisions(tmp_path: Path) -> None:
     assert isinstance(decided(elsewhere, force=True), Refusal)
     accepted = decide(day, elsewhere, force=True, accept=True, max_bad=0.1)
     assert isinstance(accepted, TableDay)
+
+
+@pytest.mark.parametrize(
+    ("today", "kept"),
+    [(date(2026, 3, 1), date(2026, 2, 26)), (date(2028, 3, 1), date(2028, 2, 27))],
+)
+def test_a_day_expires_so_many_days_after_its_end(today: date, kept: date) -> None:
+    """BigQuery counts 24 hours each, whatever the months are."""
+    assert not has_expired(kept, 3.0, today)
+    assert has_expired(kept - timedelta(days=1), 3.0, today)
+    assert not has_expired(kept - timedelta(days=1), float("inf"), today)
 
 
 def test_parts_are_bounded_in_days_and_bytes_and_never_empty(tmp_path: Path) -> None:

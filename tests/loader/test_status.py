@@ -16,8 +16,10 @@ from tests.loader.world import row
 if TYPE_CHECKING:
     from tests.loader.world import World
 
-TODAY = datetime.now(UTC).date()
-YESTERDAY, BEFORE = TODAY - timedelta(days=1), TODAY - timedelta(days=2)
+# The command counts rejected rows of seven days and due days of 31, by the clock of this machine.
+# These days are far from either limit, so that midnight may pass while the tests run.
+FAILED = datetime.now(UTC).date() - timedelta(days=2)
+REFUSED, GOOD, UNSEEN = (FAILED - timedelta(days=back) for back in (1, 2, 3))
 
 
 @pytest.fixture(autouse=True)
@@ -41,17 +43,16 @@ def test_status_of_good_refused_and_failed_days(
 ) -> None:
     """One day good, one refused, one failing, one not seen yet: the short form and the long one."""
     world.put_schema()
-    world.put_bundle([row(1, day=BEFORE)], day=BEFORE)
-    world.put_bundle([b"bad"], day=YESTERDAY)
-    world.put_bundle([row(2, day=TODAY)], day=TODAY)
-    world.fault("job_error", job=f"foo1-{TODAY:%Y%m%d}", reason="accessDenied", times=1)
+    world.put_bundle([row(1, day=GOOD)], day=GOOD)
+    world.put_bundle([b"bad"], day=REFUSED)
+    world.put_bundle([row(2, day=FAILED)], day=FAILED)
+    world.fault("job_error", job=f"foo1-{FAILED:%Y%m%d}", reason="accessDenied", times=1)
     # A failure before a success is over.
-    world.fault("job_error", job=f"foo1-{BEFORE:%Y%m%d}", reason="backendError", times=1)
+    world.fault("job_error", job=f"foo1-{GOOD:%Y%m%d}", reason="backendError", times=1)
     assert load(world).code == 1
     asks = "(Experiment, Datatype, StartDate) VALUES ('exp', 'foo1', '2020-01-01')"
     world.sql(f"INSERT INTO jostler.requests {asks}")
-    older = TODAY - timedelta(days=3)
-    world.put_bundle([row(3, day=older)], day=older)
+    world.put_bundle([row(3, day=UNSEEN)], day=UNSEEN)
 
     code, short = asked(world, capsys, "exp")
     _, long = asked(world, capsys, "exp", "-v")
@@ -61,7 +62,7 @@ def test_status_of_good_refused_and_failed_days(
     head, line, *_ = short.splitlines()
     assert head.split("  ")[0] == "table"
     assert line.split()[0] == "raw_exp.foo1"
-    assert str(BEFORE) in line
+    assert str(GOOD) in line
     assert line.split()[-4:] == ["1", "2", "50.00%", "1"]  # due, failing, rejected, requests
     assert "1 of its 1 rows are bad (first line 1 of gs://" in short
     assert "the operator must grant a right" in short
@@ -72,7 +73,7 @@ def test_status_of_good_refused_and_failed_days(
     assert f"line 1 of {world.url}" in long
     found = table(listed)
     assert found["due"] == 2  # the failed one, and the one that only the bucket knows
-    assert found["newest_day"] == str(BEFORE)
+    assert found["newest_day"] == str(GOOD)
     assert {one["status"]: one["class"] for one in found["failing"]} == {
         "rejected": "data",
         "failed": "permission",
