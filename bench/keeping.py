@@ -28,7 +28,7 @@ from jostler.archive.audit.bundle import check
 from jostler.archive.audit.proof import proven
 from jostler.archive.compact_input import read_input
 from jostler.archive.compact_merge import merge, planned
-from jostler.archive.compact_plan import Group, Member
+from jostler.archive.compact_plan import Group, member_in_memory
 from jostler.archive.hashes import many
 from jostler.bundle import Archiver, Entry, FileState, Header, OpenBundle, content_hash
 from jostler.bundle.bundle import index_object
@@ -110,18 +110,7 @@ def inflate(all_of: list[Made]) -> None:
 
 
 def compact(all_of: list[Made]) -> None:
-    members = [
-        Member(
-            name=one.name,
-            version="1",
-            size_bytes=len(one.data),
-            index_version="1",
-            index_bytes=len(one.index),
-            rows=0,
-            schema="",
-        )
-        for one in all_of
-    ]
+    members = [member_in_memory(one.name, one.data, one.index) for one in all_of]
     first = all_of[0].name
     group = Group(
         place=PLACE, datatype=first.datatype, day=first.day, schema="", members=tuple(members)

@@ -25,7 +25,7 @@ import orjson
 
 from jostler.archive.compact_input import read_input
 from jostler.archive.compact_order import digest_of, order_of
-from jostler.archive.compact_plan import Member
+from jostler.archive.compact_plan import member_in_memory
 from jostler.archive.compact_rows import InputError
 from jostler.archive.keeping import Made
 from jostler.format.blocks import BlockWriter
@@ -261,15 +261,6 @@ def holds(group: Group, name: BundleName, data: bytes, index: bytes) -> tuple[Id
     Raises:
         InputError: index and data disagree, or are damaged.
     """
-    member = Member(
-        name=name,
-        version="",
-        size_bytes=len(data),
-        index_version="",
-        index_bytes=len(index),
-        rows=0,
-        schema=group.schema,
-    )
-    one = read_input(member, data, index)
+    one = read_input(member_in_memory(name, data, index, group.schema), data, index)
     one.read_all()
     return tuple(one.keys())

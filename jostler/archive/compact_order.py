@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import msgspec
 import orjson
 
-from jostler.archive.native_index import native_merge
+from jostler.archive.native_index import MergedRows, native_merge
 from jostler.format.index_row import IndexRaw, IndexRow, RowArchiver
 
 if TYPE_CHECKING:
@@ -33,34 +33,12 @@ if TYPE_CHECKING:
 _encode = msgspec.json.Encoder().encode
 
 
-class Order(Protocol):
+class Order(MergedRows, Protocol):
     """The rows of a merged bundle, in order."""
-
-    @property
-    def repeats(self) -> int:
-        """How many rows of the inputs are left out as exact repeats."""
 
     @property
     def collapsed(self) -> int:
         """How many are left out as repeats of a feed."""
-
-    def __len__(self) -> int:
-        """Return how many rows there are."""
-
-    def runs(self) -> list[tuple[str, int]]:
-        """Return the nodes in order, each with the number of its rows."""
-
-    def digest(self) -> str:
-        """Return `digest_of` the rows."""
-
-    def added(self) -> tuple[str, str]:
-        """Return the earliest and the latest TimeAdded."""
-
-    def places(self, first: int, rows: int) -> list[tuple[int, int]]:
-        """Return of which input, and which row of it from 0, so many rows from `first` on are."""
-
-    def identities(self) -> list[Identity]:
-        """Return node, Filename and hash of each row."""
 
     def index(
         self, date: str, datatype: str, url: str, index_url: str, blocks: Sequence[Block]

@@ -107,6 +107,19 @@ class Group:
         return sum(member.total_bytes for member in self.members)
 
 
+def member_in_memory(name: BundleName, data: bytes, index: bytes, schema: str = "") -> Member:
+    """Return a bundle whose objects are not listed but read, or made and not stored yet."""
+    return Member(
+        name=name,
+        version="",
+        size_bytes=len(data),
+        index_version="",
+        index_bytes=len(index),
+        rows=0,
+        schema=schema,
+    )
+
+
 def member(name: BundleName, data: ObjectInfo, index: ObjectInfo | None) -> Member:
     """Return a bundle, given how its objects are listed (with metadata)."""
     rows = data.metadata.get("rows", "")

@@ -71,12 +71,12 @@ class NativeIndex(Protocol):
         """Return node, Filename and hash of each row."""
 
 
-class NativeMerge(Protocol):
+class MergedRows(Protocol):
     """The rows of several indexes in order; of equal identities the earliest alone."""
 
     @property
     def repeats(self) -> int:
-        """How many are left out."""
+        """How many are left out as exact repeats."""
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -85,7 +85,7 @@ class NativeMerge(Protocol):
         """Return the nodes in order, each with the number of its rows."""
 
     def digest(self) -> str:
-        """Return the hash of the identities: `compact_merge.digest_of`."""
+        """Return the hash of the identities, by which a merged bundle is named."""
 
     def added(self) -> tuple[str, str]:
         """Return the earliest and the latest TimeAdded."""
@@ -95,6 +95,10 @@ class NativeMerge(Protocol):
 
     def identities(self) -> list[tuple[str, str, bytes]]:
         """Return node, Filename and hash of each row."""
+
+
+class NativeMerge(MergedRows, Protocol):
+    """Those rows as the native module has them."""
 
     def index(
         self,

@@ -10,16 +10,28 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from jostler.format.bigquery_names import Naming
 from jostler.format.names import Day, check_experiment
-from loader.cli.values import Values, choice, matching
+from loader.cli.values import Values, choice, matching, one_of, seconds
 
 if TYPE_CHECKING:
     from datetime import date
+
+    from loader.cli.values import Option
 
 DATASET_RE = re.compile(r"[A-Za-z0-9_]{1,1024}", re.ASCII)
 PROJECT_RE = re.compile(r"[a-z0-9.:-]{1,100}", re.ASCII)
 BUCKET_RE = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}/?|file:///.+", re.ASCII)
 METRICS_RE = re.compile(r"file:///.+|https?://[^/?#]+(:\d+)?(/[^?#]*)?", re.ASCII)
+
+MASTER = ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given")
+NAMINGS = "|".join(Naming)
+
+
+def patience(default_s: str) -> Option:
+    """Return the option --patience of a command that asks bucket and BigQuery."""
+    about = "how long a request to bucket or BigQuery is tried again"
+    return "patience", "SECONDS", default_s, about
 
 
 class ArchiveValues(Values):
@@ -52,6 +64,14 @@ class ArchiveValues(Values):
     def project_if_any(self) -> str:
         """Return --project; "" if it is not given."""
         return self.optional("project", matching(PROJECT_RE, "a project id")) or ""
+
+    def naming(self) -> Naming:
+        """Return --naming."""
+        return self.one("naming", one_of(Naming)) or Naming.MLAB
+
+    def patience_s(self) -> float:
+        """Return --patience, in seconds."""
+        return self.one("patience", seconds) or 0.0
 
     def meta_dataset(self) -> str:
         """Return --meta-dataset."""

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 from jostler.archive.audit.days import MANY
 from jostler.archive.audit.remake import fields_of
 from jostler.archive.audit.scope import Scope
-from jostler.format.bigquery_names import Naming
 from jostler.format.names import check_archived_datatype
-from loader.cli.archive_values import ArchiveValues
-from loader.cli.values import Command, Help, choice, one_of, read, seconds, size
+from loader.cli.archive_values import MASTER, NAMINGS, ArchiveValues, patience
+from loader.cli.values import Command, Help, choice, read, seconds, size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from jostler.archive.audit.mend import Fields
+    from jostler.format.bigquery_names import Naming
 
 PREFIX = "JOSTLER_AUDIT_"
 ORPHANS = "orphans"
@@ -50,10 +50,10 @@ HELP: Help = (
     ("format", "text|jsonl", "text", "text, or a JSON object a line"),
     ("project", "ID", "", "project in BigQuery; without it BigQuery is not asked"),
     ("location", "NAME", "US", "of the datasets"),
-    ("naming", "|".join(Naming), "mlab", "names of v1 tables"),
+    ("naming", NAMINGS, "mlab", "names of v1 tables"),
     ("meta-dataset", "NAME", "jostler", "dataset of the ledger and of the table audits"),
-    ("patience", "SECONDS", "120", "how long a request to bucket or BigQuery is tried again"),
-    ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
+    patience("120"),
+    MASTER,
 )  # fmt: skip
 COMMAND = Command(
     prog="jostler-load audit",
@@ -81,7 +81,7 @@ class AuditOptions:
     as_json: bool
     project: str
     location: str
-    naming: str
+    naming: Naming
     meta_dataset: str
     patience_s: float
     master: str
@@ -112,9 +112,9 @@ def _options(values: ArchiveValues) -> AuditOptions:
         as_json=values.one("format", choice("text", "jsonl")) == "jsonl",
         project=values.project_if_any(),
         location=values.text("location"),
-        naming=str(values.one("naming", one_of(Naming))),
+        naming=values.naming(),
         meta_dataset=values.meta_dataset(),
-        patience_s=values.one("patience", seconds) or 0.0,
+        patience_s=values.patience_s(),
         master=values.text("master"),
     )
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from jostler.archive.compact_days import FIRST, last_settled
 from jostler.format.names import check_archived_datatype
-from loader.cli.archive_values import METRICS_RE, ArchiveValues
-from loader.cli.values import Command, Help, matching, read, seconds, size, switch
+from loader.cli.archive_values import MASTER, METRICS_RE, ArchiveValues, patience
+from loader.cli.values import Command, Help, matching, read, size, switch
 from loader.spark.limits import PLAIN_MAX_BYTES
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ HELP: Help = (
     ("project", "ID", "", "project of the table that records each merge; none if not given"),
     ("location", "NAME", "US", "where a new dataset is made"),
     ("meta-dataset", "NAME", "jostler", "dataset of the table compactions"),
-    ("patience", "SECONDS", "120", "how long a request to bucket or BigQuery is tried again"),
-    ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
+    patience("120"),
+    MASTER,
     ("metrics", "URL", "", "where to leave metrics: file:///DIR/NAME.prom or a push gateway"),
 )  # fmt: skip
 COMMAND = Command(
@@ -105,7 +105,7 @@ def _options(values: ArchiveValues, today: date) -> CompactOptions:
         project=values.project_if_any(),
         location=values.text("location"),
         meta_dataset=values.meta_dataset(),
-        patience_s=values.one("patience", seconds) or 0.0,
+        patience_s=values.patience_s(),
         master=values.text("master"),
         metrics=values.optional("metrics", matching(METRICS_RE, "file:///… or http(s)://…")) or "",
     )

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from jostler.archive.compact_days import FIRST, LAST
 from jostler.format.names import INDEX, check_archived_datatype
-from loader.cli.archive_values import ArchiveValues
-from loader.cli.values import Command, Help, read, seconds
+from loader.cli.archive_values import MASTER, ArchiveValues
+from loader.cli.values import Command, Help, read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ HELP: Help = (
     ("start", "YYYY/MM/DD", "", "first day to index; the first of all if not given"),
     ("end", "YYYY/MM/DD", "", "day after the last one to index; the last of all if not given"),
     ("patience", "SECONDS", "120", "how long a request to the bucket is tried again"),
-    ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
+    MASTER,
 )  # fmt: skip
 COMMAND = Command(
     prog="jostler-load index",
@@ -81,7 +81,7 @@ def _options(values: ArchiveValues) -> IndexOptions:
         experiment=values.experiments(),
         first=start or FIRST,
         last=(end or LAST) - timedelta(days=1),
-        patience_s=values.one("patience", seconds) or 0.0,
+        patience_s=values.patience_s(),
         master=values.text("master"),
     )
 

@@ -13,11 +13,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from jostler.archive import retention
-from jostler.format.bigquery_names import Naming
 from jostler.format.names import Day, check_archived_datatype
 from jostler.format.urls import masked
 from jostler.schema import Use
-from loader.cli.archive_values import METRICS_RE, ArchiveValues
+from loader.cli.archive_values import MASTER, METRICS_RE, NAMINGS, ArchiveValues, patience
 from loader.cli.values import (
     Command,
     Help,
@@ -26,7 +25,6 @@ from loader.cli.values import (
     fraction,
     one_of,
     read,
-    seconds,
     switch,
     variable_of,
 )
@@ -36,6 +34,8 @@ from loader.plan.window import FIRST, GIVEN, LAST, Period, Window, of_period
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import date
+
+    from jostler.format.bigquery_names import Naming
 
 PREFIX = "JOSTLER_LOAD_"
 _STAGING_RE = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}(/.*)?|file:///.+", re.ASCII)
@@ -136,7 +136,7 @@ HELP: Help = (
     ("project", "ID", "", "project of tables, ledger and load jobs"),
     ("view-project", "ID", "", "project of views; that of --project if not given"),
     ("location", "NAME", "US", "where new datasets are made; must be the buckets' location"),
-    ("naming", "|".join(Naming), "mlab", "names of v1 tables and views"),
+    ("naming", NAMINGS, "mlab", "names of v1 tables and views"),
     ("staging", "URL", "", "bucket and prefix for rewritten bundles; without it loader-staging/"),
     ("meta-dataset", "NAME", "jostler", "dataset of the ledger and the rejects"),
     ("max-bad-fraction", "0..1", "0.1", "a day with a larger part of bad rows is not replaced"),
@@ -145,9 +145,9 @@ HELP: Help = (
     ("jobs-per-day", "N", "1400", "load jobs of a table in 24 hours; the rest waits"),
     ("give-up-after", "TIME", "7d", "how long a day may fail until no run tries it any more"),
     ("every", "TIME", "", "stay, and load again at this interval, such as 5m; or when asked"),
-    ("patience", "SECONDS", "120", "how long a request to bucket or BigQuery is tried again"),
+    patience("120"),
     ("native", "|".join(Use), "auto", "jostler-native, which accepts good rows fast"),
-    ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
+    MASTER,
     ("engine", "|".join(Engine), "auto", "auto: waves of few bytes need no Spark"),
     ("metrics", "URL", "", "where to leave metrics: file:///DIR/NAME.prom or a push gateway"),
     ("notify", "URL*", "", "tell this URL of each day, by a CloudEvent; repeatable"),
@@ -208,7 +208,7 @@ class _Values(ArchiveValues):
             project=project,
             view_project=self.text("view-project") or project,
             location=self.text("location"),
-            naming=self.one("naming", one_of(Naming)) or Naming.MLAB,
+            naming=self.naming(),
             staging=_staging(staging, buckets),
             meta_dataset=self.meta_dataset(),
             max_bad_fraction=self.one("max-bad-fraction", fraction) or 0.0,
@@ -217,7 +217,7 @@ class _Values(ArchiveValues):
             give_up_after_s=self.one("give-up-after", duration) or 0.0,
             every_s=self.optional("every", duration) or 0.0,
             share=self.one("share", fraction) or 0.0,
-            patience_s=self.one("patience", seconds) or 0.0,
+            patience_s=self.patience_s(),
             native=self.one("native", one_of(Use)) or Use.AUTO,
             master=self.text("master"),
             engine=self.one("engine", one_of(Engine)) or Engine.AUTO,

@@ -12,15 +12,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jostler.format.bigquery_names import Naming
 from loader.cli.answers import FORMATS
-from loader.cli.archive_values import ArchiveValues
-from loader.cli.values import Command, Help, choice, count, one_of, read, seconds, switch
+from loader.cli.archive_values import MASTER, NAMINGS, ArchiveValues, patience
+from loader.cli.values import Command, Help, choice, count, one_of, read, switch
 from loader.query.charts import PLOT_SUFFIXES
 from loader.query.language import Language
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from jostler.format.bigquery_names import Naming
 
 PREFIX = "JOSTLER_QUERY_"
 EPILOG = f"""\
@@ -49,9 +50,9 @@ HELP: Help = (
     ("bigquery", "", "false", "run on BigQuery, on the tables that jostler-load fills"),
     ("project", "ID", "", "project of BigQuery's tables; that of the credentials if not given"),
     ("location", "NAME", "", "where BigQuery's datasets are, such as US"),
-    ("naming", "|".join(Naming), "mlab", "names of BigQuery's tables, as jostler-load made them"),
-    ("patience", "SECONDS", "30", "how long a request to bucket or BigQuery is tried again"),
-    ("master", "URL", "", "Spark master; that of spark-submit, else local[*], if not given"),
+    ("naming", NAMINGS, "mlab", "names of BigQuery's tables, as jostler-load made them"),
+    patience("30"),
+    MASTER,
 )  # fmt: skip
 COMMAND = Command(
     prog="jostler-query",
@@ -130,8 +131,8 @@ def _options(values: ArchiveValues) -> QueryOptions:
         bigquery=bool(values.one("bigquery", switch)),
         project=values.project_if_any(),
         location=values.text("location"),
-        naming=values.one("naming", one_of(Naming)) or Naming.MLAB,
-        patience_s=values.one("patience", seconds) or 0.0,
+        naming=values.naming(),
+        patience_s=values.patience_s(),
         master=values.text("master"),
     )
 

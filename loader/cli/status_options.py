@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jostler.format.names import check_experiment
-from loader.cli.archive_values import BUCKET_RE, ArchiveValues
-from loader.cli.values import Command, Help, choice, matching, read, seconds
+from loader.cli.archive_values import BUCKET_RE, NAMINGS, ArchiveValues, patience
+from loader.cli.values import Command, Help, choice, matching, read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from jostler.format.bigquery_names import Naming
 
 PREFIX = "JOSTLER_LOAD_"
 EPILOG = f"""\
@@ -28,8 +30,8 @@ HELP: Help = (
     ("meta-dataset", "NAME", "jostler", "dataset of the ledger and the rejects"),
     ("location", "NAME", "US", "of the datasets"),
     ("bucket", "URL*", "", "list it, to count the days that are due; repeatable"),
-    ("naming", "NAME", "mlab", "with --bucket: names of v1 tables, as for a load"),
-    ("patience", "SECONDS", "30", "how long a request to bucket or BigQuery is tried again"),
+    ("naming", NAMINGS, "mlab", "with --bucket: names of v1 tables, as for a load"),
+    patience("30"),
     ("verbose", "", "false", "each failing day with what to do, and each request; or -v"),
     ("format", "text|json", "text", "text, or one JSON object"),
 )
@@ -57,7 +59,7 @@ class StatusOptions:
     meta_dataset: str
     location: str
     bucket: tuple[str, ...]
-    naming: str
+    naming: Naming
     patience_s: float
     verbose: bool
     as_json: bool
@@ -86,8 +88,8 @@ def _options(values: ArchiveValues) -> StatusOptions:
         meta_dataset=values.meta_dataset(),
         location=values.text("location"),
         bucket=values.many("bucket", matching(BUCKET_RE, "gs://NAME or file:///DIR")),
-        naming=str(values.one("naming", choice("mlab", "third-party"))),
-        patience_s=values.one("patience", seconds) or 0.0,
+        naming=values.naming(),
+        patience_s=values.patience_s(),
         verbose=values.text("verbose") == "true",
         as_json=values.one("format", choice("text", "json")) == "json",
     )

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _Enum = TypeVar("_Enum", bound="StrEnum")
 _Values = TypeVar("_Values", bound="Values")
-Help = tuple[tuple[str, str, str, str], ...]
+Option = tuple[str, str, str, str]
+Help = tuple[Option, ...]
 """Option, metavar ("" for a switch, "*" after it for a repeatable one), default, help."""
 _UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}

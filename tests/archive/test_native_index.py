@@ -20,7 +20,7 @@ from jostler.archive.audit.bundle import Checked, check
 from jostler.archive.compact_input import read_input
 from jostler.archive.compact_merge import merge, planned
 from jostler.archive.compact_order import order_of
-from jostler.archive.compact_plan import Group, Member
+from jostler.archive.compact_plan import Group, Member, member_in_memory
 from jostler.archive.compact_rows import InputError
 from jostler.format.blocks import Block, BlockWriter
 from jostler.format.compression import FAST
@@ -109,15 +109,7 @@ def same_of_both(data: Made, index: Made) -> Checked:
 
 def members(objects: list[tuple[Made, Made]]) -> list[Member]:
     return [
-        Member(
-            name=BundleName.parse(data.name),
-            version="1",
-            size_bytes=len(data.data),
-            index_version="1",
-            index_bytes=len(index.data),
-            rows=0,
-            schema="",
-        )
+        member_in_memory(BundleName.parse(data.name), data.data, index.data)
         for data, index in objects
     ]
 
