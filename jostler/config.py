@@ -5,9 +5,10 @@ Pure: `jostler.cli.command_line` creates it, all other modules read it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,8 +46,7 @@ class DiskLackAction(StrEnum):
     REMOVE_OLDEST = "remove-oldest"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MinFree:
+class MinFree(Struct, frozen=True, kw_only=True):
     """The value of `-min-free-disk`: a share of the disk's size, or bytes; one of them is 0."""
 
     share: float = 0.0
@@ -72,16 +72,14 @@ class LogFormat(StrEnum):
     TEXT = "text"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Datatype:
+class Datatype(Struct, frozen=True, kw_only=True):
     """A datatype and the file that holds its schema."""
 
     name: str
     schema_file: Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(Struct, frozen=True, kw_only=True):
     """The settings of one run.  Attributes are named after their flags; see docs/agent.md.
 
     Attributes:

@@ -11,9 +11,10 @@ that the clock was set back, not that the file was just written: the distance co
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +26,7 @@ _CLOCKS_MAX = 8
 _SIGHTINGS_MAX = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Ages:
+class Ages(Struct, frozen=True):
     """The two ages of `-settle-age` and `-missed-age`, in seconds.
 
     Attributes:

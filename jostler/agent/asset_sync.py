@@ -8,9 +8,10 @@ A file that is wrong, or that may not be uploaded, is logged and stops nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from jostler.errors import (
     AuthError,
@@ -50,8 +51,7 @@ class Stored(StrEnum):
     """It is no asset, or one of a newer release: which of both is newer is not known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssetPair:
+class AssetPair(Struct, frozen=True, kw_only=True):
     """An asset, and what the bucket has in its place.
 
     Attributes:
@@ -69,8 +69,7 @@ class AssetPair:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssetFile:
+class AssetFile(Struct, frozen=True, kw_only=True):
     """An asset file of a node.
 
     Attributes:

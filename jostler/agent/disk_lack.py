@@ -9,8 +9,10 @@ Pure: the free space and the clock are arguments.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import inf
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 END_SHARE = 4
 """A lack ends when a quarter (1 / 4) more than the limit is free."""
@@ -24,8 +26,7 @@ PATIENCE_S = 60.0
 """How long files are kept although nothing is sent and no space comes back."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Space:
+class Space(Struct, frozen=True, kw_only=True):
     """The space of a disk at one moment, in bytes.
 
     Attributes:
@@ -50,8 +51,7 @@ class Space:
         return self.limit_bytes // WORTH_SHARE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lack:
+class Lack(Struct, frozen=True, kw_only=True):
     """Whether space lacks now, and what was done about it; times are monotonic seconds.
 
     Attributes:

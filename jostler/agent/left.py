@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
+from msgspec.structs import replace
 
 from jostler.agent.ages import Clock, Sightings
 from jostler.bundle import FileState

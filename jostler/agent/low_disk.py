@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from jostler.agent.disk_lack import Lack, Space
 from jostler.bundle import SealReason, State
@@ -33,8 +34,7 @@ NOTHING_TO_GIVE_UP_S = 10.0
 """The time until files are looked for again if there were none that could be given up."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskView:
+class DiskView(Struct, frozen=True, kw_only=True):
     """The state of the disk, for the status; times are Unix seconds, 0 for never.
 
     Attributes:

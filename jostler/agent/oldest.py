@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import heapq
 import os
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Found:
+class Found(Struct, frozen=True, order=True):
     """A file on the disk.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from jostler.schema import Reason
 
@@ -19,8 +20,7 @@ REASONS = (*(str(reason) for reason in Reason), "name", "path", "too-big", "unre
 """Every reason why a file can be rejected: the judge's and the intake's own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class Rules(Struct, frozen=True, kw_only=True):
     """The rules by which the intake decides; sizes in bytes.
 
     Attributes:

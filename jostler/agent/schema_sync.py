@@ -9,10 +9,11 @@ still has the version that was compared, so nodes of different releases cannot u
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
+from msgspec import Struct
 
 from jostler.errors import AuthError, ConflictError, MissingError, RefusedError, SchemaError
 from jostler.format.names import INDEX, OWN_DATATYPES, REJECTED
@@ -55,8 +56,7 @@ MAY_NOT_WRITE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaPair:
+class SchemaPair(Struct, frozen=True, kw_only=True):
     """A datatype's table schema as the bucket has it, and the agent's own.
 
     Attributes:

@@ -10,8 +10,9 @@ import random
 import threading
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, TypeVar
+
+from msgspec import Struct, field
 
 from jostler import build
 from jostler.agent import asset_sync
@@ -41,8 +42,7 @@ SCHEMAS = "table schemas"
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meanwhile:
+class Meanwhile(Struct, frozen=True, kw_only=True):
     """The work that goes on while the agent waits at its start.
 
     Attributes:
@@ -120,8 +120,7 @@ def await_lock(config: Config, journal: Journal, meanwhile: Meanwhile) -> IO[byt
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agreed:
+class Agreed(Struct, frozen=True, kw_only=True):
     """The result of the synchronisation of the table schemas with the bucket.
 
     Attributes:

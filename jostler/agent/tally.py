@@ -11,8 +11,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from copy import copy
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 REFUSED_KEPT = 50
 """The number of bad files remembered for each datatype."""
@@ -38,8 +39,7 @@ class Refused(NamedTuple):
     at_s: float
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """Counts since the agent's start; changed only by the agent's thread.
 
     Attributes:
@@ -87,7 +87,7 @@ class Tally:
         """Return a copy of the current counts, which other threads may read."""
         # A shallow copy of each counter is enough: their values are numbers and tuples.
         made = Tally()
-        for name in self.__slots__:
+        for name in self.__struct_fields__:
             setattr(made, name, copy(getattr(self, name)))
         return made
 

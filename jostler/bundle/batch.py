@@ -13,8 +13,9 @@ import os
 import stat
 import time
 from array import array
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from msgspec import Struct
 
 from jostler.bundle.file import READ_FLAGS
 from jostler.bundle.lease import has_writer
@@ -32,8 +33,7 @@ BATCH_BYTES = 256 * 1024
 CPU and batches of 16 KiB 20 % more; for files of 1 KiB it makes no difference."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchRules:
+class BatchRules(Struct, frozen=True, kw_only=True):
     """What the files of a batch must be like, and what their rows begin with.
 
     Attributes:

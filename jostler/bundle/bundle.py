@@ -12,6 +12,7 @@ from itertools import chain, count, repeat
 from typing import TYPE_CHECKING
 
 import orjson
+from msgspec import Struct
 
 from jostler.bundle.entry import Entries
 from jostler.format.blocks import Block, BlockWriter
@@ -50,8 +51,7 @@ class SealReason(StrEnum):
     DISK_LACK = "disk-lack"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """When a bundle is full.  Sizes are bytes of uncompressed rows, ages monotonic seconds."""
 
     max_bytes: int

@@ -11,9 +11,10 @@ more time than the calls themselves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from jostler.bundle.confined import NotAFileError
 from jostler.bundle.entry import Entry, FileState
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from jostler.bundle.entry import Entries, EntryRow
 
 
-@dataclass(slots=True, kw_only=True)
-class Cleaned:
+class Cleaned(Struct, kw_only=True):
     """The result of a clean-up: each path of the bundle in one of five groups.
 
     Attributes:

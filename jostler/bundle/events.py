@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from jostler.bundle.cleanup import Cleaned
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from jostler.bundle.job import UploadJob
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class Stored(Struct, frozen=True, kw_only=True):
     """A bundle became durable; `released` are files that it does not hold."""
 
     bundle: InFlight
@@ -24,16 +24,14 @@ class Stored:
     released: Released
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenBack:
+class GivenBack(Struct, frozen=True, kw_only=True):
     """A bundle could not become durable; `released` are its files."""
 
     bundle: InFlight
     released: Released
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanedUp:
+class CleanedUp(Struct, frozen=True, kw_only=True):
     """The files of a stored bundle were looked at.
 
     Attributes:

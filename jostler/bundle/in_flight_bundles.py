@@ -8,9 +8,10 @@ One thread owns it; other threads may call `owns`.  No disk, no clock.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from jostler.bundle.entry import ENTRY_BYTES, FACTS_BYTES
 from jostler.bundle.in_flight import InFlight, State
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     from jostler.format.row import Rejection
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Released:
+class Released(Struct, frozen=True, kw_only=True):
     """Paths that have just stopped belonging to a bundle.
 
     Attributes:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct
 
 from jostler.format.index_row import Facts
 from jostler.format.translation import SEPARATOR, Translation, UntranslatableError
@@ -38,8 +38,7 @@ class Column(StrEnum):
     WORK_ID = "WorkID"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexField:
+class IndexField(Struct, frozen=True, kw_only=True):
     """One value of `-index-field`: which column of which datatype gets its value from where.
 
     Attributes:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from jostler.bundle.record import Record
 
 if TYPE_CHECKING:
@@ -187,8 +189,7 @@ class UploadJob:
         return replace(self, data=None) if self.remade else self
 
 
-@dataclass(frozen=True, slots=True)
-class Halt:
+class Halt(Struct, frozen=True):
     """The failure of one step; the job can be tried again from there.
 
     Attributes:

@@ -6,10 +6,11 @@ bundle that alone is larger; what finds no room stays on disk.  One thread owns 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct, field
 
 from jostler.bundle.bundle import BUNDLE_BYTES, Header, Limits, OpenBundle, SealReason
 from jostler.bundle.entry import ENTRY_BYTES, FACTS_BYTES
@@ -32,8 +33,7 @@ log = Log("jostler.bundle")
 SENDING_SHARE = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
+class Stamp(Struct, frozen=True, kw_only=True):
     """What every bundle of this agent carries.
 
     Attributes:

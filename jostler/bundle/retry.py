@@ -12,9 +12,10 @@ Pure: the current time, in monotonic seconds, and a random number in [0, 1) are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -25,8 +26,7 @@ STRIKES = 2
 """After so many failures between successes of others, a failure is the job's own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backoff:
+class Backoff(Struct, frozen=True, kw_only=True):
     """Exponential backoff with jitter; in seconds.
 
     The ceiling doubles with each failure up to a cap; a wait is random between half the ceiling and
@@ -53,8 +53,7 @@ class Backoff:
         return ceiling / 2 + chance * ceiling / 2
 
 
-@dataclass(slots=True)
-class _Waiting:
+class _Waiting(Struct):
     """A job that failed and waits.
 
     Attributes:
@@ -80,8 +79,7 @@ class _Waiting:
         return self.strikes >= STRIKES
 
 
-@dataclass(slots=True)
-class _Outage:
+class _Outage(Struct):
     """A cause that fails; times are monotonic seconds.
 
     Attributes:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from jostler.errors import JostlerError, stable_text
 
@@ -17,8 +19,7 @@ ERRORS_KEPT = 20
 OBJECTS_KEPT = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedAttempt:
+class FailedAttempt(Struct, frozen=True, kw_only=True):
     """One failed attempt.
 
     Attributes:
@@ -58,8 +59,7 @@ class FailedAttempt:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recurring:
+class Recurring(Struct, frozen=True, kw_only=True):
     """One kind of error, with a count of all objects and tries that it hit.
 
     Attributes:
@@ -87,8 +87,7 @@ class Recurring:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UploadCounts:
+class UploadCounts(Struct, frozen=True, kw_only=True):
     """A copy of all counts at one moment.
 
     Attributes:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from jostler.log import Log
 
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 log = Log("jostler.uploads")
 
 
-@dataclass(frozen=True, slots=True)
-class Crash:
+class Crash(Struct, frozen=True):
     """The outcome of a commit that raised an unforeseen error; the journal is still right.
 
     Attributes:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from jostler.cli.commands import meant
 from jostler.config import MinFree
@@ -172,8 +173,7 @@ def host_port(text: str) -> tuple[str, int]:
     return host, port
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flag:
+class Flag(Struct, frozen=True, kw_only=True):
     """One flag.
 
     Attributes:
@@ -217,8 +217,7 @@ def variable(name: str) -> str:
     return re.sub(r"[^A-Z0-9]", "_", name.upper())
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(Struct, frozen=True):
     """The values of all flags by name, the source of each, all problems, and other arguments."""
 
     values: dict[str, Any]

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import orjson
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from jostler.format.names import Day
@@ -34,8 +34,7 @@ BREAKS = b"\r\n"
 HASH_BYTES = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Archiver:
+class Archiver(Struct, frozen=True, kw_only=True):
     """The program that archives: values that are the same in every row.
 
     Attributes:
@@ -118,8 +117,7 @@ def rejected_most(size: int) -> int:
     return size + 1 if size <= REJECT_WHOLE_BYTES else REJECT_SAMPLE_BYTES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejection:
+class Rejection(Struct, frozen=True, kw_only=True):
     """Why a file cannot be archived as data.
 
     Attributes:

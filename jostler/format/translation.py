@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import string
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 SEPARATOR = "~"
 
@@ -18,8 +19,7 @@ class UntranslatableError(ValueError):
     """A translation cannot be made of this Filename; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Translation:
+class Translation(Struct, frozen=True):
     """A parsed expression.
 
     Attributes:

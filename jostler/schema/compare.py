@@ -9,9 +9,11 @@ Pure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from jostler.schema.fields import Mode, spelled
 
@@ -28,8 +30,7 @@ class Relation(StrEnum):
     INCOMPATIBLE = "incompatible"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Struct, frozen=True, kw_only=True):
     """How our schema differs from the stored one; paths are dotted, `raw.Samples.RTT`.
 
     Attributes:
@@ -84,8 +85,7 @@ def _merged_field(stored: Field, ours: Field) -> Field:
     )
 
 
-@dataclass(slots=True)
-class _Differences:
+class _Differences(Struct):
     added: list[str]
     missing: list[str]
     relaxed: list[str]

@@ -11,9 +11,10 @@ another version or does not answer as it should is not used; `Native.why_not` sa
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
 
 from jostler.errors import ConfigError
 from jostler.schema.fields import Field, Mode
@@ -112,8 +113,7 @@ class NativeJudge(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Native:
+class Native(Struct, frozen=True, kw_only=True):
     """The native module, if it is used.
 
     Attributes:

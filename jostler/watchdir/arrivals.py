@@ -7,9 +7,10 @@ here uses disk, clock or threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,8 +57,7 @@ class ScanReason(StrEnum):
     """The caller waits for files that were too young when a scan found them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class Pace(Struct, frozen=True, kw_only=True):
     """How often a watcher looks, and how much it keeps.
 
     Attributes:
@@ -74,8 +74,7 @@ class Pace:
     hint_after_s: float = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class Counts(Struct, frozen=True, kw_only=True):
     """A watcher's counts since it was opened; `watches` and `unwatched` are current values.
 
     Attributes:

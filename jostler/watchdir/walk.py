@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -22,8 +23,7 @@ GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """Which files to report and which directories to enter.
 
     Attributes:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import socket
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from urllib.parse import parse_qs, urlsplit
+
+from msgspec import Struct
 
 from jostler.log import Log
 from jostler.web.hosts import is_known, listen
@@ -33,8 +34,7 @@ DENY_ALL = "default-src 'none'; frame-ancestors 'none'"
 TEXT = "text/plain; charset=utf-8"
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """A route's answer."""
 
     body: bytes

@@ -7,9 +7,11 @@ the bucket never makes /healthz fail.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from jostler.agent.observe.disk_checks import disk_problems
 from jostler.agent.observe.problem import HOUR_S, Facts, Level, Problem, files_of
@@ -34,8 +36,7 @@ LOSES = frozenset({"rejects", "files_given_up"})
 """The problems in which files may be lost."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
+class Health(Struct, frozen=True, kw_only=True):
     """All problems, the worst first; `headline` sums them up in a sentence or two."""
 
     level: Level

@@ -7,8 +7,9 @@ minutes are kept, whatever changes of the system time occur.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 STEP_S = 60
 MINUTES_KEPT = 360
@@ -34,8 +35,7 @@ class Minute(NamedTuple):
     stored_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Minutes:
+class Minutes(Struct, frozen=True):
     """Whole minutes, oldest first; `end_s` is the Unix time at which the last one ended."""
 
     end_s: float

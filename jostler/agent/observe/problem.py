@@ -5,9 +5,10 @@ Pure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from jostler.agent.observe.snapshot import Snapshot
@@ -25,8 +26,7 @@ class Level(StrEnum):
     BAD = "bad"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Struct, frozen=True, kw_only=True):
     """One problem; `since_s` is Unix time, 0 if unknown.
 
     `datatypes` are the datatypes that it concerns; none if it concerns the agent as a whole.
@@ -40,8 +40,7 @@ class Problem:
     datatypes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Facts(Struct, frozen=True, kw_only=True):
     """The input of the health checks.
 
     Attributes:

@@ -7,8 +7,9 @@ change, so any thread may read it at any time.  Times are Unix seconds, 0 for ne
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from jostler.agent.observe.histogram import BUNDLE_BYTES, STORED_S, UPLOAD_S, Histogram
 from jostler.agent.tally import Tally
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from jostler.watchdir import Counts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenBundleView:
+class OpenBundleView(Struct, frozen=True, kw_only=True):
     """The state of an open bundle: one that still takes rows."""
 
     name: str
@@ -52,8 +52,7 @@ def opened(bundle: bundles.OpenBundle) -> OpenBundleView:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClosedBundleView:
+class ClosedBundleView(Struct, frozen=True, kw_only=True):
     """The state of a bundle on its way to the bucket.
 
     After a restart, `reason` is empty and sizes are 0.
@@ -68,8 +67,7 @@ class ClosedBundleView:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredBundleView:
+class StoredBundleView(Struct, frozen=True, kw_only=True):
     """The state of a stored bundle; `seconds` is the duration of its commit."""
 
     name: str
@@ -81,8 +79,7 @@ class StoredBundleView:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
+class Times(Struct, frozen=True):
     """The histograms of one datatype."""
 
     object_bytes: Histogram = field(default_factory=lambda: Histogram(BUNDLE_BYTES))
@@ -94,8 +91,7 @@ class Times:
         return Times(self.object_bytes.copy(), self.upload_s.copy(), self.stored_s.copy())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Now:
+class Now(Struct, frozen=True, kw_only=True):
     """The current values of the agent's parts.
 
     Attributes:
@@ -127,8 +123,7 @@ class Now:
     disk: DiskView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True, kw_only=True):
     """The whole state at the time `at_s`.
 
     Attributes:

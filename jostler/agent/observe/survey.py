@@ -10,8 +10,9 @@ import math
 import os
 import threading
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from jostler.agent.observe.trend import Trend
 from jostler.log import Log
@@ -26,8 +27,7 @@ SHARE = 50
 """The pause after a survey, as a multiple of its duration."""
 
 
-@dataclass(slots=True)
-class Waiting:
+class Waiting(Struct):
     """The waiting files of one datatype: those in no bundle; `oldest_s` is Unix time, 0 if none."""
 
     files: int = 0
@@ -35,8 +35,7 @@ class Waiting:
     oldest_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Surveyed:
+class Surveyed(Struct, frozen=True):
     """The result of a survey.
 
     Attributes:

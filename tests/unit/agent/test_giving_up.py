@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import structs
 
 from jostler.agent import giving_up
 from jostler.agent.oldest import oldest
@@ -58,7 +59,7 @@ def test_no_more_go_than_is_needed(world: World) -> None:
     write(world, "a", "b", "c")
     for age, name in enumerate(("b", "c", "a")):
         os.utime(world.spool / DAY / f"{name}.json", ns=(age, age))
-    space = replace(PLENTY, free_bytes=PLENTY.enough_bytes - 1)
+    space = structs.replace(PLENTY, free_bytes=PLENTY.enough_bytes - 1)
     found = oldest(str(world.spool), ["foo1"], lambda path, name: True, 10)
     assert [file.size_bytes for file in found] == [len(content_of(0))] * 3
     assert world.giving_up.give_up(space) == 1
@@ -99,7 +100,7 @@ def test_a_file_that_cannot_be_unlinked_is_listed_once_and_never_taken(world: Wo
     write(world, "a", "b")
     world.disk.undeletable = {"a.json"}
     assert world.give_up() == 2
-    assert world.giving_up.give_up(replace(PLENTY, free_bytes=0)) == 0
+    assert world.giving_up.give_up(structs.replace(PLENTY, free_bytes=0)) == 0
     world.scan()
     world.run(3)
     assert left(world) == ["a"]

@@ -11,13 +11,13 @@ import shutil
 import tempfile
 from collections import Counter, deque
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from jostler.agent.ages import Ages
 from jostler.agent.disk_lack import Space

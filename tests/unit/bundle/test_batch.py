@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from jostler.bundle import Batch, BatchRules, FileState, content_hash, read_batch
 from jostler.bundle.batch import BATCH_BYTES, SMALL_BYTES

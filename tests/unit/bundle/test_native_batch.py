@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from jostler.bundle import Batch, BatchRules, FileState, content_hash, native_reader, read_batch
 from jostler.format.row import one_line, row
