@@ -142,10 +142,15 @@ class Measured:
     """A process whose peak memory is asked for while it runs."""
 
     def __init__(self, argv: list[str], root: Path, cwd: Path | None = None) -> None:
+        # What is installed is compiled, by pip or in the image.  A tree is compiled by its first
+        # run, unless the environment forbids that; then every start would compile it again.
+        environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         self.started_s = time.perf_counter()
         self.log = root / "log"
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(argv, stdout=log, stderr=subprocess.STDOUT, cwd=cwd)
+            self.process = subprocess.Popen(
+                argv, stdout=log, stderr=subprocess.STDOUT, cwd=cwd, env=environ
+            )
         self.rss = 0
         threading.Thread(target=self._watch, daemon=True).start()
 
