@@ -39,6 +39,7 @@ from jostler.agent.tally import Tally
 from jostler.agent.view import View
 from jostler.agent.why.questions import Questions
 from jostler.bundle import (
+    Beside,
     Bundle,
     Commit,
     Confined,
@@ -142,6 +143,9 @@ class Agent:
             self._spool,
             self.status.upload_stats,
             keep=self._left.keep,
+            # Without the module a second thread would only hold up this one (see `Beside`).
+            cleaning=Beside(self._arrivals.wake) if self._native.module else None,
+            unlink_many=self._native.unlink_many,
         )
 
     def _make_open_bundles(self) -> OpenBundles:

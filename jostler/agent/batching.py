@@ -59,7 +59,12 @@ class Batching:
             names.append(name)
         return Run(directory, names, how) if len(names) > 1 else None
 
-    def took(self, files: int) -> None:
-        """Record how many files of the last run were taken; the one after them is taken alone."""
+    def took(self, files: int, *, is_cut: bool) -> None:
+        """Record how many files of the last run were taken.
+
+        Args:
+            files: the number.
+            is_cut: whether the one after them does not belong into a batch; it is taken alone.
+        """
         self._penalty = 0 if files else min(ALONE_MAX, 2 * self._penalty + 1)
-        self._alone = max(1, self._penalty)
+        self._alone = max(int(is_cut), self._penalty)

@@ -162,7 +162,7 @@ class Intake:
         below = directory[self._prefix :]
         paths = [f"{below}/{name}" for name in names_[: names.count_file_names(names_)]]
         if not paths or self._is_any_known(paths):
-            return [], Batch([], array("q"), [], [])
+            return [], Batch([], array("q"), [], [], is_cut=True)
         datatype, _, folder = below.partition("/")
         fields = self._rules.index_fields.get(datatype)
         descriptor, _ = self._directories.of(paths[0])

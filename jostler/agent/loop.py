@@ -40,7 +40,6 @@ IDLE_TICK_S = 5.0
 IDLE_AFTER_S = 2.0  # so that the last change is shown before the ticks become rare
 BATCH = 500
 BACKLOG = 100  # files in line; fewer are taken before compression could matter
-CLEANUP_BATCH = 2 * BATCH  # faster than files are read, so that stored bundles do not pile up
 
 
 class Loop:
@@ -103,8 +102,8 @@ class Loop:
 
     @property
     def lags(self) -> bool:
-        """Whether uploads are so far behind that no file is read until one has ended."""
-        return self._open_bundles.uploads_lag
+        """Whether uploads or clean-ups are so far behind that no file is read meanwhile."""
+        return self._open_bundles.uploads_lag or self._delivery.cleanups_lag
 
     @property
     def refuses(self) -> bool:
@@ -159,7 +158,7 @@ class Loop:
         busy = bool(events) or self._delivery.cleans_up
         for event in events:
             self._learn(event)
-        for event in _guarded(self._delivery.clean_up, CLEANUP_BATCH, self._skip_cleanup):
+        for event in _guarded(_clean_up, self._delivery, _skip_file):
             self._learn(event)
         self._delivery.do_due()
         return busy
@@ -196,12 +195,13 @@ class Loop:
             return False
         # An unforeseen error belongs to one file.  It comes again when that one is taken alone.
         try:
-            files = self._taking.take_batch(run)
+            taken = self._taking.take_batch(run)
         except Exception:  # noqa: BLE001 - as above
-            files = 0
-        if files is None:
+            taken = 0, True
+        if taken is None:
             return False
-        self._batching.took(files)
+        files, is_cut = taken
+        self._batching.took(files, is_cut=is_cut)
         if files and run.how is How.SCAN:
             self._reporter.met(self.todo[0].path, files)
         for _ in range(files):
@@ -211,10 +211,6 @@ class Loop:
     def seal_all(self) -> None:
         """Seal every open bundle, because the agent ends."""
         self._open_bundles.seal_all(SealReason.SHUTDOWN)
-
-    def _skip_cleanup(self, _most: int, error: Exception) -> list[Event]:
-        self._delivery.skip_file(error)
-        return []
 
     def _learn(self, event: Event) -> None:
         """Count what happened to a bundle, and examine again the files that it gave back."""
@@ -241,6 +237,15 @@ class Loop:
 
     def _arrive(self, paths: Iterable[str], how: How) -> None:
         self.todo.extend(Arrival(self._spool + path, how) for path in paths)
+
+
+def _clean_up(delivery: Delivery) -> list[Event]:
+    return delivery.clean_up()
+
+
+def _skip_file(delivery: Delivery, error: Exception) -> list[Event]:
+    delivery.skip_file(error)
+    return []
 
 
 def _guarded(do: Callable[[S], T], what: S, otherwise: Callable[[S, Exception], T]) -> T:

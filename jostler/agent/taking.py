@@ -108,12 +108,12 @@ class Taking:
             return self._archive(verdict, how)
         return self.carry_out(verdict, how)
 
-    def take_batch(self, run: Run) -> int | None:
+    def take_batch(self, run: Run) -> tuple[int, bool] | None:
         """Archive files that stand in line together, up to the first unusual one.
 
         Returns:
-            How many were archived; the next one is to be taken alone.  None if no bundle is open
-            that has room for them.
+            How many were archived, and whether the next one is to be taken alone.  None if no
+            bundle is open that has room for them.
         """
         place = self._intake.place(run.directory)
         room = place and self._open_bundles.room(*place, len(run.names))
@@ -122,9 +122,9 @@ class Taking:
         try:
             paths, batch = self._intake.look_at_many(run.directory, run.names, run.how, room)
         except OSError:
-            return 0
+            return 0, True
         if not paths:
-            return 0
+            return 0, True
         datatype, day = place
         self._open_bundles.add_batch(datatype, day, paths, batch)
         self._left.taken_many(paths)
@@ -136,7 +136,7 @@ class Taking:
         if log.verbose:
             for path, size in zip(paths, sizes, strict=True):
                 log.debug("file.taken", file=path, bytes=size, how=str(run.how))
-        return len(paths)
+        return len(paths), batch.is_cut
 
     def carry_out(self, verdict: Verdict, how: How) -> Taken:
         """Do what the intake decided."""

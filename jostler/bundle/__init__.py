@@ -2,6 +2,7 @@
 
 from jostler.bundle.batch import Batch, BatchRules, ReadBatch, read_batch
 from jostler.bundle.bundle import Attempt, Bundle, Header, Limits, OpenBundle, SealReason
+from jostler.bundle.cleaning import Beside
 from jostler.bundle.cleanup import Cleaned, Cleanup
 from jostler.bundle.commit import Commit
 from jostler.bundle.confined import Confined, NotAFileError
@@ -41,6 +42,7 @@ __all__ = [
     "Backoff",
     "Batch",
     "BatchRules",
+    "Beside",
     "Bundle",
     "Cleaned",
     "CleanedUp",

@@ -68,12 +68,14 @@ class Batch(NamedTuple):
             read in microseconds since 1970.
         hashes: of each file's bytes on one line.
         facts: the values of index columns, if the rules have a function for them; else empty.
+        is_cut: whether it ended at a file that does not belong into a batch, or has no room.
     """
 
     rows: list[bytes]
     numbers: array[int]
     hashes: list[bytes]
     facts: list[Facts]
+    is_cut: bool
 
 
 class ReadBatch(Protocol):
@@ -95,9 +97,10 @@ class ReadBatch(Protocol):
 
 def read_batch(directory: int, names: Sequence[str], rules: BatchRules) -> Batch:
     """Read files of a directory, up to the first one that does not belong into a batch."""
-    contents, numbers = _read(directory, names, rules)
+    contents, numbers, is_cut = _read(directory, names, rules)
     documents = [content if content.find(b"\n") < 0 else _bare(content) for content in contents]
     good = rules.count_good(documents)
+    is_cut = is_cut or good < len(documents)
     del documents[good:], numbers[5 * good :]
     begin, end = rules.head + b'"' + rules.folder.encode(), b'"},"raw":'
     rows: list[bytes] = []
@@ -109,13 +112,14 @@ def read_batch(directory: int, names: Sequence[str], rules: BatchRules) -> Batch
         row = b"%b%b%b%b}\n" % (begin, name.encode(), end, raw)
         room_bytes -= len(row)
         if room_bytes < 0:
+            is_cut = True
             break
         rows.append(row)
         hashes.append(content_hash(raw))
         if rules.facts:
             mtime_ns = numbers[5 * len(facts) + 2]
             facts.append(rules.facts(rules.folder + name, raw, mtime_ns))
-    return Batch(rows, numbers[: 5 * len(rows)], hashes, facts)
+    return Batch(rows, numbers[: 5 * len(rows)], hashes, facts, is_cut)
 
 
 def _bare(content: bytes) -> bytes:
@@ -125,12 +129,18 @@ def _bare(content: bytes) -> bytes:
 
 def _read(
     directory: int, names: Sequence[str], rules: BatchRules
-) -> tuple[list[bytes], array[int]]:
-    """Read files up to the first one that is not ordinary; return contents and numbers."""
+) -> tuple[list[bytes], array[int], bool]:
+    """Read files up to the first one that is not ordinary.
+
+    Returns:
+        Their contents, their numbers, and whether there was such a file.
+    """
     contents: list[bytes] = []
     numbers = array("q")
     left_bytes = min(BATCH_BYTES, rules.room_bytes)
     for name in names:
+        if left_bytes <= 0:
+            return contents, numbers, False
         at_us = time.time_ns() // 1000
         try:
             fd = os.open(name, READ_FLAGS, dir_fd=directory)
@@ -160,9 +170,7 @@ def _read(
             break
         contents.append(content)
         left_bytes -= len(content)
-        if left_bytes <= 0:
-            break
-    return contents, numbers
+    return contents, numbers, len(contents) < len(names)
 
 
 def _content(fd: int, status: os.stat_result, rules: BatchRules) -> bytes:

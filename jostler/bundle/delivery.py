@@ -16,6 +16,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from jostler.bundle.cleaning import InTurn
 from jostler.bundle.cleanup import Cleanup
 from jostler.bundle.events import CleanedUp, GivenBack, Stored
 from jostler.bundle.in_flight import InFlight, State
@@ -31,6 +32,7 @@ from jostler.log import EveryMinute, Log
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from jostler.bundle.cleaning import Cleaning
     from jostler.bundle.cleanup import Cleaned
     from jostler.bundle.confined import Confined
     from jostler.bundle.entry import FileState
@@ -39,12 +41,15 @@ if TYPE_CHECKING:
     from jostler.bundle.record import Record
     from jostler.bundle.upload_stats import UploadStats
     from jostler.format.row import Rejection
+    from jostler.schema.native import UnlinkMany
 
 log = Log("jostler.delivery")
 
 COMMIT = "commit"
 DISK_HINT = "free disk space, check permissions"
 LATER_S = 60.0
+LAG_FILES = 100_000
+"""Files that may wait to be unlinked while more are read; they take 300 bytes each."""
 UNLINK_AGAIN = Backoff(first_s=2 * LATER_S, cap_s=30 * LATER_S)
 
 
@@ -75,6 +80,8 @@ class Delivery:
         stats: records each step that failed.
         keep: remembers rejected files that stay on the disk, with the state and the rejection of
             each by path; called before the record that names them is removed.
+        cleaning: carries out clean-ups; without, this thread does.
+        unlink_many: the native module's way to unlink.
         monotonic_s: the clock.
     """
 
@@ -87,6 +94,8 @@ class Delivery:
         stats: UploadStats,
         *,
         keep: Callable[[Mapping[str, FileState], Mapping[str, Rejection]], None],
+        cleaning: Cleaning | None = None,
+        unlink_many: UnlinkMany | None = None,
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._in_flight = in_flight
@@ -95,6 +104,8 @@ class Delivery:
         self._spool = spool
         self._stats = stats
         self._keep = keep
+        self._cleaning = cleaning or InTurn()
+        self._unlink_many = unlink_many
         self._monotonic_s = monotonic_s
         self._retries = Retries()
         self._cleanups: deque[tuple[InFlight, Cleanup]] = deque()
@@ -256,12 +267,12 @@ class Delivery:
 
     # Clean-up
 
-    def clean_up(self, most: int) -> list[Event]:
-        """Look at `most` files of stored bundles at the most."""
+    def clean_up(self) -> list[Event]:
+        """Look at some files of stored bundles."""
         if not self._cleanups:
             return []
         one, cleanup = self._cleanups[0]
-        if not cleanup.step(most):
+        if not self._cleaning.step(cleanup):
             return []
         self._cleanups.popleft()
         return [self._cleaned_up(one, cleanup.cleaned)]
@@ -273,14 +284,24 @@ class Delivery:
 
     @property
     def cleans_up(self) -> bool:
-        """Whether files of stored bundles are in line to be looked at."""
-        return bool(self._cleanups)
+        """Whether `clean_up` has something to do now."""
+        return bool(self._cleanups) and not self._cleaning.is_at_work
+
+    @property
+    def cleanups_lag(self) -> bool:
+        """Whether so many files wait to be unlinked that those which are read would pile up."""
+        if not self._cleaning.is_at_work:
+            return False
+        return sum(cleanup.left for _, cleanup in self._cleanups) > LAG_FILES
 
     def _clean_up_later(self, one: InFlight) -> None:
         is_mine = self._in_flight.owned_by(one)
         assert one.job
         given_up = one.job.record.given_up
-        self._cleanups.append((one, Cleanup(one.entries, is_mine, self._spool, given_up)))
+        cleanup = Cleanup(
+            one.entries, is_mine, self._spool, given_up, unlink_many=self._unlink_many
+        )
+        self._cleanups.append((one, cleanup))
 
     def _cleaned_up(self, one: InFlight, cleaned: Cleaned) -> CleanedUp:
         job = one.job

@@ -194,6 +194,16 @@ class Entries:
         facts = self._facts[line] if self._facts else None
         return Entry(self._paths[line], state, added_us, self._hashes[line], facts)
 
+    def part(self, first: int, end: int) -> tuple[list[str], array[int], list[bytes]]:
+        """Return paths, numbers (five for each file) and hashes of the lines from `first` on."""
+        return self._paths[first:end], self._numbers[5 * first : 5 * end], self._hashes[first:end]
+
+    def row(self, line: int) -> EntryRow:
+        """Return the entry of a line, 0 for the first, as a plain tuple."""
+        inode, size, mtime_ns, ctime_ns, added_us = self._numbers[5 * line : 5 * line + 5]
+        path, digest = self._paths[line], self._hashes[line]
+        return path, inode, size, mtime_ns, ctime_ns, added_us, digest
+
     def rows(self) -> Iterator[EntryRow]:
         """Yield the entries as plain tuples: quicker than objects, for loops over all files."""
         numbers = iter(self._numbers)

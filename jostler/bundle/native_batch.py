@@ -26,7 +26,7 @@ def native_reader(judge: NativeJudge) -> ReadBatch:
 
     def read(directory: int, names: Sequence[str], rules: BatchRules) -> Batch:
         folder = rules.folder.encode()
-        rows, numbers, hashes = judge.read_batch(
+        rows, numbers, hashes, is_cut = judge.read_batch(
             directory,
             names,
             head=rules.head,
@@ -38,7 +38,7 @@ def native_reader(judge: NativeJudge) -> ReadBatch:
         )
         if not rows:  # perhaps the native judge leaves all documents of this table undecided
             return read_batch(directory, names, rules)
-        batch = Batch(rows, array("q", numbers), hashes, [])
+        batch = Batch(rows, array("q", numbers), hashes, [], is_cut)
         if rules.facts:
             begin = len(rules.head) + len(b'"') + len(folder)
             for nth, (name, row) in enumerate(zip(names, rows, strict=False)):

@@ -20,11 +20,12 @@ from jostler.errors import ConfigError
 from jostler.schema.fields import Field, Mode
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Callable, Sequence
 
     from jostler.schema.fields import Fields
 
-VERSION = "1.1.0"
+VERSION = "1.2.0"
 """The version that goes with these judges; native/Cargo.toml has the same."""
 NONE = "none"
 _MODULE = "jostler_native"
@@ -47,6 +48,23 @@ class Use(StrEnum):
     AUTO = "auto"
     OFF = "off"
     REQUIRE = "require"
+
+
+class UnlinkMany(Protocol):
+    """Unlinks files of one directory that certainly still are what was read."""
+
+    def __call__(self, directory: int, paths: Sequence[str], skip: int, numbers: array[int]) -> int:
+        """Unlink files, up to the first about which anything has to be decided.
+
+        Args:
+            directory: descriptor of the directory.
+            paths: of files in it.
+            skip: characters of each path before its name.
+            numbers: five for each file, as `jostler.bundle.entry.EntryRow` has them.
+
+        Returns:
+            How many were unlinked, counted from the first.
+        """
 
 
 class NativeJudge(Protocol):
@@ -93,7 +111,7 @@ class NativeJudge(Protocol):
         ask_writer: bool,
         lease_suffices: bool,
         settled_ns: int,
-    ) -> tuple[list[bytes], list[int], list[bytes]]:
+    ) -> tuple[list[bytes], list[int], list[bytes], bool]:
         """Read files of a directory, up to the first that is not usual and good.
 
         Args:
@@ -109,7 +127,8 @@ class NativeJudge(Protocol):
 
         Returns:
             Their rows, five numbers for each (inode, size, mtime and ctime in nanoseconds, when it
-            was read in microseconds), and the hashes of their documents.
+            was read in microseconds), the hashes of their documents, and whether it ended at a
+            file that is not usual and good.
         """
 
 
@@ -137,6 +156,12 @@ class Native(Struct, frozen=True, kw_only=True):
     def description(self) -> str:
         """The version that is used, or `none` and why, for people."""
         return f"{NONE}: {self.why_not}" if self.why_not else self.version
+
+    @property
+    def unlink_many(self) -> UnlinkMany | None:
+        """What unlinks many files in one call; None if the module is not used."""
+        many: UnlinkMany | None = self.module and self.module.unlink_unchanged
+        return many
 
     def judge(self, fields: Fields | None) -> NativeJudge | None:
         """Return the judge of rows with these columns, or with None of any JSON objects.

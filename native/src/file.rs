@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use memchr::memchr2_iter;
-use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::read;
 
 use crate::hash::{Hash, hashes};
@@ -41,6 +41,8 @@ pub struct Batch {
     pub documents: Vec<Range<usize>>,
     /// Five for each file: inode, size, mtime and ctime in ns, and when it was read in µs.
     pub numbers: Vec<i64>,
+    /// Whether it ended at a file that does not belong into it.
+    pub is_cut: bool,
 }
 
 /// An open file that may be taken.
@@ -54,14 +56,15 @@ pub fn take(judge: &Judge, directory: BorrowedFd, names: &[String], rules: &Rule
     let mut batch = Batch::default();
     let mut buffer = Vec::new();
     for name in names {
-        let Some(found) = content(directory, name, rules, &mut buffer) else {
-            break;
-        };
-        let document = &buffer[..found.state[1] as usize];
-        if !judge.accepts(document) || !batch.add(name, document, &found, rules) {
+        if batch.text.len() >= BATCH_BYTES {
             break;
         }
-        if batch.text.len() >= BATCH_BYTES {
+        let is_taken = content(directory, name, rules, &mut buffer).is_some_and(|found| {
+            let document = &buffer[..found.state[1] as usize];
+            judge.accepts(document) && batch.add(name, document, &found, rules)
+        });
+        if !is_taken {
+            batch.is_cut = true;
             break;
         }
     }
@@ -113,12 +116,12 @@ fn content(
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(directory, name, flags, Mode::empty()).ok()?;
     let status = fstat(&file).ok()?;
-    let size = usize::try_from(status.st_size).ok()?;
+    let state = state(&status)?;
+    let [_, size, mtime, ctime] = state;
+    let size = size as usize; // at least 0, and at most FILE_BYTES where it is used
     if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile || size > FILE_BYTES {
         return None;
     }
-    let mtime = nanoseconds(status.st_mtime as i64, status.st_mtime_nsec as i64)?;
-    let ctime = nanoseconds(status.st_ctime as i64, status.st_ctime_nsec as i64)?;
     if rules.ask_writer {
         let writer = has_writer(file.as_fd());
         let is_closed = writer == Some(false) && rules.lease_suffices;
@@ -133,14 +136,24 @@ fn content(
     if read(&file, &mut buffer[..=size]).ok()? != size {
         return None;
     }
-    let inode = i64::try_from(status.st_ino).ok()?;
     let at_us = i64::try_from(at_us).ok()?;
-    Some(Found { state: [inode, size as i64, mtime, ctime], at_us })
+    Some(Found { state, at_us })
+}
+
+/// Returns inode, size, mtime and ctime in ns; `None` if one of them does not fit.
+pub fn state(status: &Stat) -> Option<[i64; 4]> {
+    Some([
+        i64::try_from(status.st_ino).ok()?,
+        u64::try_from(status.st_size).ok()?.try_into().ok()?,
+        nanoseconds(status.st_mtime, status.st_mtime_nsec)?,
+        nanoseconds(status.st_ctime, status.st_ctime_nsec)?,
+    ])
 }
 
 /// Returns a time since 1970 in nanoseconds; `None` if it lies before, or does not fit.
-fn nanoseconds(seconds: i64, more: i64) -> Option<i64> {
-    let sum = seconds.checked_mul(1_000_000_000)?.checked_add(more)?;
+fn nanoseconds(seconds: impl TryInto<i64>, more: impl TryInto<i64>) -> Option<i64> {
+    let whole = seconds.try_into().ok()?.checked_mul(1_000_000_000)?;
+    let sum = whole.checked_add(more.try_into().ok()?)?;
     (sum >= 0).then_some(sum)
 }
 

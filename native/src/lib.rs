@@ -14,6 +14,7 @@ pub mod merge;
 pub mod moments;
 pub mod row;
 pub mod scalars;
+pub mod unlink;
 
 /// What `jostler/schema/native.py` sees.
 #[cfg(feature = "module")]
@@ -21,9 +22,10 @@ pub mod scalars;
 mod jostler_native {
     use std::os::fd::BorrowedFd;
 
+    use pyo3::buffer::PyBuffer;
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
-    use pyo3::pybacked::PyBackedBytes;
+    use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
     use pyo3::types::{PyBytes, PyString};
 
     use crate::fields::{Field, Record};
@@ -32,6 +34,7 @@ mod jostler_native {
     use crate::index::{self, Run, Shared};
     use crate::merge::{self, Target};
     use crate::row::{self, Form};
+    use crate::unlink;
 
     /// A document of this size is judged without the interpreter's lock.
     const LONG_BYTES: usize = 1 << 16;
@@ -45,6 +48,34 @@ mod jostler_native {
     #[pyfunction]
     fn digests(py: Python<'_>, documents: Vec<PyBackedBytes>) -> Vec<String> {
         py.detach(|| hash::texts(documents.iter().map(|document| &**document)))
+    }
+
+    /// Returns the descriptor of a directory that the caller keeps open during the call.
+    fn borrowed<'fd>(directory: i32) -> PyResult<BorrowedFd<'fd>> {
+        if directory < 0 {
+            return Err(PyValueError::new_err("no descriptor of a directory"));
+        }
+        // SAFETY: if the caller closed it during the call, files would not be found, or those of
+        // another directory, and no memory is touched.
+        Ok(unsafe { BorrowedFd::borrow_raw(directory) })
+    }
+
+    /// Unlinks files of a directory, up to the first that may not be what was read; returns how
+    /// many.  A path counts from `skip` on, and there are five numbers for each.
+    #[pyfunction]
+    fn unlink_unchanged(
+        py: Python<'_>,
+        directory: i32,
+        paths: Vec<PyBackedStr>,
+        skip: usize,
+        numbers: PyBuffer<i64>,
+    ) -> PyResult<usize> {
+        let directory = borrowed(directory)?;
+        let numbers = numbers.to_vec(py)?;
+        Ok(py.detach(|| {
+            let names = paths.iter().map_while(|path| path.get(skip..));
+            unlink::unchanged(directory, names, &numbers)
+        }))
     }
 
     /// The rows of an index of the usual form; `jostler/archive/rows.py` describes it.
@@ -264,8 +295,8 @@ mod jostler_native {
         }
     }
 
-    /// Rows, numbers and hashes; see `Batch` in Python.
-    type Batch<'py> = (Vec<Bound<'py, PyBytes>>, Vec<i64>, Vec<Bound<'py, PyBytes>>);
+    /// Rows, numbers, hashes, and whether an unusual file ended it; see `Batch` in Python.
+    type Batch<'py> = (Vec<Bound<'py, PyBytes>>, Vec<i64>, Vec<Bound<'py, PyBytes>>, bool);
 
     /// Accepts good documents; any number of threads may share one.
     #[pyclass(frozen, module = "jostler_native")]
@@ -312,7 +343,8 @@ mod jostler_native {
         }
 
         /// Reads files of a directory, up to the first that is not usual and good, and makes rows of
-        /// them; returns the rows, five numbers for each file, and the hashes of their documents.
+        /// them; returns the rows, five numbers for each file, the hashes of their documents, and
+        /// whether there was such a file.
         #[pyo3(signature = (directory, names, *, head, folder, room_bytes, ask_writer,
                             lease_suffices, settled_ns))]
         #[expect(clippy::too_many_arguments, reason = "they are named")]
@@ -328,12 +360,7 @@ mod jostler_native {
             lease_suffices: bool,
             settled_ns: i64,
         ) -> PyResult<Batch<'py>> {
-            if directory < 0 {
-                return Err(PyValueError::new_err("no descriptor of a directory"));
-            }
-            // SAFETY: the caller keeps the directory open during the call; if it did not, files
-            // would not be found, or those of another directory, and no memory is touched.
-            let directory = unsafe { BorrowedFd::borrow_raw(directory) };
+            let directory = borrowed(directory)?;
             let rules = Rules { head, folder, room_bytes, ask_writer, lease_suffices, settled_ns };
             let (batch, hashes) = py.detach(|| {
                 let batch = file::take(&self.0, directory, &names, &rules);
@@ -343,7 +370,7 @@ mod jostler_native {
             let row = |range| PyBytes::new(py, &batch.text[range]);
             let rows = batch.rows.iter().cloned().map(row).collect();
             let hashes = hashes.iter().map(|hash| PyBytes::new(py, hash)).collect();
-            Ok((rows, batch.numbers, hashes))
+            Ok((rows, batch.numbers, hashes, batch.is_cut))
         }
     }
 }
