@@ -76,8 +76,9 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads the given bytes if they come next.
+    #[inline]
     pub fn takes(&mut self, bytes: &[u8]) -> bool {
-        let found = self.text[self.at..].starts_with(bytes);
+        let found = begins(&self.text[self.at..], bytes);
         if found {
             self.at += bytes.len();
         }
@@ -175,11 +176,43 @@ impl<'a> Cursor<'a> {
         Ok(Number { literal, whole, fraction, exponent })
     }
 
+    /// Reads an integer of at most 15 digits, if one comes next and nothing but it, as nearly all
+    /// numbers are.
+    #[inline]
+    pub fn takes_short_integer(&mut self) -> bool {
+        let at = self.at + usize::from(self.peek() == b'-');
+        let Some(sixteen) = self.text.get(at..).and_then(|rest| rest.first_chunk::<16>()) else {
+            return false; // the end is near
+        };
+        let word = |from| u64::from_le_bytes(std::array::from_fn(|nth| sixteen[from + nth]));
+        let mut count = digits_of(word(0));
+        if count == 8 {
+            count += digits_of(word(8));
+        }
+        let has_form = match count {
+            0 | 16 => false,
+            1 => true,
+            _ => sixteen[0] != b'0',
+        };
+        let found = has_form && matches!(sixteen[count], b',' | b'}' | b']');
+        if found {
+            self.at = at + count;
+        }
+        found
+    }
+
     fn digits(&mut self) -> usize {
+        let start = self.at;
+        while let Some(eight) = self.text[self.at..].first_chunk::<8>() {
+            let count = digits_of(u64::from_le_bytes(*eight));
+            self.at += count;
+            if count < 8 {
+                return self.at - start;
+            }
+        }
         let rest = &self.text[self.at..];
-        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        self.at += count;
-        count
+        self.at += rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at - start
     }
 
     fn exponent(&mut self) -> Read<i32> {
@@ -199,6 +232,30 @@ impl<'a> Cursor<'a> {
 
 const ONES: u64 = u64::from_ne_bytes([1; 8]);
 const HIGHS: u64 = ONES << 7;
+
+/// Returns how many of eight bytes, the first one being the lowest, are digits before another one.
+fn digits_of(word: u64) -> usize {
+    // Of a digit the high half is 3, and 6 more do not change that.
+    let high = ONES * 0xF0;
+    let threes = ONES * 0x30;
+    let other = ((word & high) ^ threes) | ((word.wrapping_add(ONES * 6) & high) ^ threes);
+    (other.trailing_zeros() / 8) as usize
+}
+
+/// Returns whether a text begins with some bytes; a call of memcmp would take longer than most keys.
+#[inline]
+fn begins(text: &[u8], bytes: &[u8]) -> bool {
+    let Some(text) = text.get(..bytes.len()) else {
+        return false;
+    };
+    let word =
+        |of: &[u8], at: usize| of[at..].first_chunk().map(|eight| u64::from_ne_bytes(*eight));
+    let Some(last) = bytes.len().checked_sub(8) else {
+        return text.iter().zip(bytes).all(|(one, other)| one == other);
+    };
+    // The last eight may overlap with those before.
+    (0..last).step_by(8).chain([last]).all(|at| word(text, at) == word(bytes, at))
+}
 
 /// Returns where the first quote, backslash or control character from `at` on is, or the end.
 ///

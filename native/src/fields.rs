@@ -27,8 +27,8 @@ pub struct Record {
 }
 
 pub struct Column {
-    /// The key and colon as most documents have them: `"Name":`.
-    pub token: Box<[u8]>,
+    /// Comma, key and colon as most documents have them: `,"Name":`.
+    pub following: Box<[u8]>,
     pub is_required: bool,
     pub is_repeated: bool,
     pub kind: Kind,
@@ -99,9 +99,14 @@ impl Record {
 }
 
 impl Column {
+    /// The key and colon: `"Name":`.
+    pub fn token(&self) -> &[u8] {
+        &self.following[1..]
+    }
+
     fn new(field: Field, depth: usize) -> Result<Self, String> {
         Ok(Self {
-            token: format!("\"{}\":", field.name).into_bytes().into_boxed_slice(),
+            following: format!(",\"{}\":", field.name).into_bytes().into_boxed_slice(),
             is_required: field.mode == "REQUIRED",
             is_repeated: field.mode == "REPEATED",
             kind: match field.kind.as_str() {

@@ -78,14 +78,10 @@ impl<'a> Reading<'a> {
         if self.cursor.opens(OBJECT)? {
             return Ok(());
         }
-        let mut next = 0;
         let mut unknown = Unknown::default();
+        let mut index = self.key(record, 0, &mut unknown)?;
+        let mut next = 0;
         loop {
-            // Most documents have their keys in the order of the columns, spelled as these are.
-            let index = match record.columns.get(next) {
-                Some(column) if self.cursor.takes(&column.token) => Some(next),
-                _ => self.key(record, &mut unknown)?,
-            };
             self.cursor.skip_space();
             if let Some(index) = index {
                 let (word, bit) = (base + index / 64, 1 << (index % 64));
@@ -96,14 +92,27 @@ impl<'a> Reading<'a> {
             } else {
                 self.cursor.expect(b"null")?;
             }
-            if self.cursor.closes(OBJECT)? {
-                return Ok(());
-            }
+            index = match record.columns.get(next) {
+                Some(column) if self.cursor.takes(&column.following) => Some(next),
+                _ if self.cursor.closes(OBJECT)? => return Ok(()),
+                _ => self.key(record, next, &mut unknown)?,
+            };
         }
     }
 
     /// Reads a key and its colon; returns the index of its column, if it has one.
-    fn key(&mut self, record: &Record, unknown: &mut Unknown<'a>) -> Read<Option<usize>> {
+    ///
+    /// Most documents have their keys in the order of the columns, spelled as these are, so the
+    /// column that would be `next` is tried first.
+    fn key(
+        &mut self,
+        record: &Record,
+        next: usize,
+        unknown: &mut Unknown<'a>,
+    ) -> Read<Option<usize>> {
+        if record.columns.get(next).is_some_and(|column| self.cursor.takes(column.token())) {
+            return Ok(Some(next));
+        }
         let key = self.cursor.string()?;
         only_if(!key.escaped)?;
         self.cursor.skip_space();
@@ -141,6 +150,7 @@ impl<'a> Reading<'a> {
                 only_if(self.cursor.peek() != b'n')?; // a cell that is null was read before
                 self.any(JSON_DEPTH, &Scalar::Json)
             }
+            Kind::Scalar(Scalar::Integer) if self.cursor.takes_short_integer() => Ok(()),
             Kind::Scalar(scalar) => self.scalar(scalar),
         }
     }

@@ -92,9 +92,10 @@ class Side:
         self.taking.begin_round()
         while todo:
             run = batching.next(todo) if batches else None
-            files = self.taking.take_batch(run) if run else None
-            if files is not None:
-                batching.took(files)
+            taken = self.taking.take_batch(run) if run else None
+            files, is_cut = taken or (0, False)
+            if taken is not None:
+                batching.took(files, is_cut=is_cut)
             if files:
                 together += files
                 for _ in range(files):
@@ -224,11 +225,18 @@ def test_where_batches_fail_they_become_rare() -> None:
     batching, todo = Batching(), line("x/a", "x/b")
     alone = []
     for _ in range(9):
-        batching.took(0)
+        batching.took(0, is_cut=True)
         alone.append(0)
         while batching.next(todo) is None:
             alone[-1] += 1
     assert alone == [1, 3, 7, 15, 31, 63, ALONE_MAX, ALONE_MAX, ALONE_MAX]
-    batching.took(5)
+    batching.took(5, is_cut=True)
     assert batching.next(todo) is None
+    assert batching.next(todo)
+
+
+def test_a_full_batch_is_followed_by_another() -> None:
+    """Only the file that ended a batch is taken alone: of large files, a batch holds but a few."""
+    batching, todo = Batching(), line("x/a", "x/b")
+    batching.took(5, is_cut=False)
     assert batching.next(todo)

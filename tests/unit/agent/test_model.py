@@ -143,7 +143,14 @@ class Promise(RuleBasedStateMachine):
         for _ in range(uploads):
             self.world.uploads.carry(20)
             self.world.loop.step()
+            self.world.cleaning.work(20)
             self.world.loop.step()
+
+    @rule(beside=st.booleans(), files=st.integers(0, 3))
+    def cleans_up_beside_the_loop(self, *, beside: bool, files: int) -> None:
+        """As the thread does, at any moment between two rounds."""
+        self.world.cleaning.work(files)
+        self.world.cleaning.beside = beside
 
     @rule()
     def seal(self) -> None:

@@ -57,7 +57,7 @@ from tests.unit.bundle.parts import PLACE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from jostler.bundle import Crash
+    from jostler.bundle import Cleanup, Crash
     from jostler.config import Config
     from jostler.schema import Flaw
     from jostler.storage import Storage
@@ -318,6 +318,41 @@ class StepUploads:
             self.jobs.appendleft(done)
 
 
+class StepCleaning:
+    """Cleans up beside the loop as far as it is told to, instead of a thread.
+
+    Attributes:
+        beside: whether the next clean-up begins beside the loop, or is done in it.
+    """
+
+    def __init__(self) -> None:
+        self.beside = False
+        self._part: Cleanup | None = None
+        self._outcome: bool | None = None
+
+    @property
+    def is_at_work(self) -> bool:
+        return self._part is not None and self._outcome is None
+
+    def step(self, cleanup: Cleanup) -> bool:
+        if self._part is None:
+            if not self.beside:
+                return cleanup.step(1000)
+            self._part = cleanup
+        if self._outcome is None:
+            return False
+        assert self._part is cleanup
+        outcome, self._part, self._outcome = self._outcome, None, None
+        return outcome
+
+    def work(self, files: int) -> bool:
+        """Look at some files; return whether there were any."""
+        if self._part is None or self._outcome is not None:
+            return False
+        self._outcome = self._part.step(files)
+        return True
+
+
 class World:
     """A spool, a bucket and an agent that can die."""
 
@@ -346,6 +381,7 @@ class World:
         files, stats = Confined(str(self.spool)), UploadStats()
         commit = Commit(lambda _: cast("Storage", self.bucket), self.journal, files, stats)
         self.uploads = StepUploads(commit)
+        self.cleaning = StepCleaning()
         self.left = LeftFiles(Ages(0.0, 0.0), self.root / "state" / "kept")
         self.delivery = Delivery(
             self.in_flight,
@@ -354,6 +390,7 @@ class World:
             files,
             stats,
             keep=self.left.keep,
+            cleaning=self.cleaning,
             monotonic_s=self.clock.monotonic_s,
         )
         stamp = Stamp(
@@ -470,6 +507,6 @@ class World:
     def run(self, rounds: int) -> None:
         """Let everything happen that can, and time pass."""
         for _ in range(rounds):
-            while self.loop.step() | bool(self.uploads.jobs):
+            while self.loop.step() | bool(self.uploads.jobs) | self.cleaning.work(20):
                 self.uploads.carry(20)
             self.clock.s += 60.0

@@ -103,7 +103,9 @@ def test_a_file_about_which_there_is_something_to_decide_ends_it(
     directory.write("a.json")
     directory.write("b.json", content)
     directory.write("c.json")
-    assert len(directory.read().rows) == 1
+    batch = directory.read()
+    assert len(batch.rows) == 1
+    assert batch.is_cut
 
 
 @pytest.mark.parametrize("kind", ["nothing", "link", "directory", "pipe"])
@@ -125,16 +127,19 @@ def test_the_rows_never_exceed_the_room(directory: Directory) -> None:
     for number in range(9):
         directory.write(f"m{number}.json", b'{"a":%d}' % number)
     size = len(directory.read().rows[0])
-    for room_bytes in (0, size - 1, size, 3 * size, 3 * size + 1):
-        rows = directory.read(replace(RULES, room_bytes=room_bytes)).rows
-        assert len(rows) == room_bytes // size
+    for room_bytes in (0, size - 1, size, 3 * size, 3 * size + 1, 9 * size):
+        batch = directory.read(replace(RULES, room_bytes=room_bytes))
+        assert len(batch.rows) == room_bytes // size
+        assert batch.is_cut == (len(batch.rows) < 9)
 
 
 def test_a_batch_ends_when_it_has_read_enough(directory: Directory) -> None:
     """What is judged together must not grow with the number of files."""
     for number in range(9):
         directory.write(f"m{number}.json", b'{"a":"' + b"x" * (BATCH_BYTES // 5) + b'"}')
-    assert len(directory.read().rows) == 5
+    batch = directory.read()
+    assert len(batch.rows) == 5
+    assert not batch.is_cut
 
 
 @pytest.mark.parametrize(

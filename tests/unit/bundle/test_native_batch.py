@@ -60,7 +60,11 @@ def written(path: Path, contents: Sequence[bytes]) -> list[str]:
 class OnlyNative:
     """A native judge; where it takes nothing, nobody else is asked."""
 
-    def read_batch(self, *args: Any, **rules: Any) -> tuple[list[bytes], list[int], list[bytes]]:  # noqa: ANN401 - what there is
+    def read_batch(
+        self,
+        *args: Any,  # noqa: ANN401 - what there is
+        **rules: Any,  # noqa: ANN401 - as above
+    ) -> tuple[list[bytes], list[int], list[bytes], bool]:
         assert JUDGE.native
         batch = JUDGE.native.read_batch(*args, **rules)
         assert batch[0], "it took nothing"
@@ -98,7 +102,9 @@ def test_a_file_about_which_there_is_something_to_decide_ends_it(
     tmp_path: Path, content: bytes
 ) -> None:
     names = written(tmp_path, [GOOD, content, GOOD])
-    assert len(read(tmp_path, names).rows) == 1
+    batch = read(tmp_path, names)
+    assert len(batch.rows) == 1
+    assert batch.is_cut
 
 
 @pytest.mark.parametrize("kind", ["nothing", "link", "directory", "pipe"])
@@ -119,9 +125,18 @@ def test_what_is_no_file_ends_it(tmp_path: Path, kind: str) -> None:
 def test_the_rows_never_exceed_the_room(tmp_path: Path) -> None:
     names = written(tmp_path, [GOOD] * 9)
     size = len(read(tmp_path, names).rows[0])
-    for room_bytes in (0, size - 1, size, 3 * size, 3 * size + 1):
-        rows = read(tmp_path, names, replace(RULES, room_bytes=room_bytes)).rows
-        assert len(rows) == room_bytes // size
+    for room_bytes in (0, size - 1, size, 3 * size, 3 * size + 1, 9 * size):
+        batch = read(tmp_path, names, replace(RULES, room_bytes=room_bytes))
+        assert len(batch.rows) == room_bytes // size
+        assert batch.is_cut == (len(batch.rows) < 9)
+
+
+def test_a_batch_ends_when_it_has_read_enough(tmp_path: Path) -> None:
+    """That is no reason to look at the next file alone: of large ones few make a batch."""
+    names = written(tmp_path, [b'{"b":"%b"}' % (b"x" * 300_000)] * 9)
+    batch = read(tmp_path, names)
+    assert len(batch.rows) == 4
+    assert not batch.is_cut
 
 
 @pytest.mark.parametrize(("suffices", "settled", "taken"), [(1, 0, 2), (0, 0, 0), (0, 1, 2)])
