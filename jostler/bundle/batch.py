@@ -140,7 +140,7 @@ def _read(
     left_bytes = min(BATCH_BYTES, rules.room_bytes)
     for name in names:
         if left_bytes <= 0:
-            return contents, numbers, False
+            return contents, numbers, not contents
         at_us = time.time_ns() // 1000
         try:
             fd = os.open(name, READ_FLAGS, dir_fd=directory)
