@@ -336,4 +336,66 @@ mod tests {
             assert_eq!(number(wrong), None, "{wrong}");
         }
     }
+
+    #[test]
+    fn short_integers_are_what_is_read_as_a_number() {
+        for (text, count) in
+            [("0", 1), ("-0", 2), ("7", 1), ("-12345678", 9), ("123456789012345", 15)]
+        {
+            assert_eq!(number(text).map(|found| found.1), Some(0));
+            for end in [",", "}", "]"] {
+                let padded = format!("{text}{end}                ");
+                let mut cursor = Cursor::new(padded.as_bytes());
+                assert!(cursor.takes_short_integer(), "{padded}");
+                assert_eq!(cursor.at, count);
+            }
+        }
+        for other in [
+            "",
+            "-",
+            "--1",
+            "01",
+            "-01",
+            "+1",
+            "1.5",
+            "1e5",
+            "1 ",
+            "1\"",
+            "x",
+            "1234567890123456",
+            "/",
+            ":",
+        ] {
+            let padded = format!("{other},                ");
+            let mut cursor = Cursor::new(padded.as_bytes());
+            assert!(!cursor.takes_short_integer(), "{padded}");
+            assert_eq!(cursor.at, 0);
+        }
+    }
+
+    #[test]
+    fn digits_are_counted_up_to_the_first_other_byte() {
+        for byte in 0..=u8::MAX {
+            for at in 0..8 {
+                let mut eight = *b"90817263";
+                eight[at] = byte;
+                let expected = if byte.is_ascii_digit() { 8 } else { at };
+                assert_eq!(digits_of(u64::from_le_bytes(eight)), expected, "{byte} at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_begins_with_bytes_of_any_length() {
+        let text = b"the quick brown fox jumps over the lazy dog";
+        for length in 0..=text.len() {
+            assert!(begins(text, &text[..length]));
+            for wrong in 0..length {
+                let mut other = text[..length].to_vec();
+                other[wrong] ^= 1;
+                assert!(!begins(text, &other));
+            }
+        }
+        assert!(!begins(b"the", b"the quick"));
+    }
 }

@@ -176,6 +176,16 @@ def judges(columns: Fields) -> tuple[Any, SlowJudge]:
     return native, SlowJudge(columns)
 
 
+def accepts(native: Any, document: bytes) -> bool:  # noqa: ANN401 - the native judge
+    """Return whether a document is accepted; white space after it must not matter.
+
+    The judge looks ahead, so the end of a document is read in another way than its middle.
+    """
+    answer: bool = native.accepts(document)
+    assert native.accepts(document + b" " * 16) == answer, document
+    return answer
+
+
 def mutated(rest: Random, document: bytes) -> bytes:
     """Return a document with a byte changed, lost or doubled, or with a part put elsewhere."""
     if not document:
@@ -212,7 +222,7 @@ def test_it_accepts_only_what_the_exact_judge_accepts() -> None:
             for is_changed, candidate in enumerate((document, mutated(rest, document))):
                 if is_good := exact.flaw(candidate) is None:
                     good += 1
-                if native.accepts(candidate):
+                if accepts(native, candidate):
                     assert is_good, told(columns, candidate)
                     accepted += 1
                     changed += is_changed
@@ -232,7 +242,7 @@ def test_it_accepts_only_what_any_object_may_be() -> None:
     for _, made in Pairs(SEED).schemas(PAIRS // 10):
         for document in made:
             for candidate in (document, mutated(rest, document)):
-                if native.accepts(candidate):
+                if accepts(native, candidate):
                     assert json_object_flaw(candidate) is None, told((), candidate)
                     accepted += 1
     assert accepted > PAIRS // 20
@@ -269,7 +279,7 @@ def test_no_value_of_any_type_is_accepted_alone(
     native, exact = judges((column,))
     text = json.dumps({"a": value}, ensure_ascii=at.draw(st.booleans()))
     document = text.encode(errors="surrogatepass")
-    assert not native.accepts(document) or exact.flaw(document) is None
+    assert not accepts(native, document) or exact.flaw(document) is None
 
 
 def hosts() -> tuple[Fields, list[bytes]]:
