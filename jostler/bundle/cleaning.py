@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 FILES = 1000
 """Files that are looked at in one go: twice as many as are read, so that stored bundles do not pile
 up."""
+FILES_AT_ONCE = 32
+"""So few are sooner done than handed over."""
 FILES_BESIDE = 10_000
 """As above, in a thread of its own: so many take some 50 ms in memory, and seconds on a network."""
 
@@ -76,8 +78,8 @@ class Beside:
     def step(self, cleanup: Cleanup) -> bool:
         """Go on with a clean-up, the same one until it has ended; return whether it has."""
         if not self._is_at_work:
-            if cleanup.left <= FILES:  # sooner done than handed over
-                return cleanup.step(FILES)
+            if cleanup.left <= FILES_AT_ONCE:
+                return cleanup.step(FILES_AT_ONCE)
             self._is_at_work = True
             self._parts.put(cleanup)
             return False

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from jostler.format.compression import Compression
 
 BLOCK_BYTES = 256 * 1024
-AHEAD = 4  # blocks of one bundle that wait to be deflated, at most
+AHEAD = (
+    8  # blocks of one bundle that wait to be deflated, at most: more than one batch of rows makes
+)
 # ID1 ID2, deflate, no flags, mtime 0, no extra flags, unknown system: RFC 1952 §2.3.
 HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 # One last empty block with fixed codes: RFC 1951 §3.2.6.
@@ -74,7 +76,8 @@ class BlockWriter:
         self.blocks: list[Block] = []
         self._compression = compression
         self._digest = digest
-        self._pending = bytearray()
+        self._pending: list[bytes] = []  # joined once, at the end of the block
+        self._pending_bytes = 0
         self._pending_line = 1
         self._waiting: deque[_Waiting] = deque()
         self._waiting_bytes = 0
@@ -86,16 +89,14 @@ class BlockWriter:
     @property
     def held_bytes(self) -> int:
         """Bytes in memory, compressed and not yet compressed."""
-        return self._packed.tell() + self._waiting_bytes + len(self._pending)
+        return self._packed.tell() + self._waiting_bytes + self._pending_bytes
 
     def add(self, row: bytes) -> None:
         """Append one row, its line feed included."""
-        if self._pending and len(self._pending) + len(row) > BLOCK_BYTES:
+        if self._pending and self._pending_bytes + len(row) > BLOCK_BYTES:
             self._end_block()
         self._take_ready()
-        self._pending += row
-        self.lines += 1
-        self.plain_bytes += len(row)
+        self._append([row], len(row))
 
     def add_rows(self, rows: Sequence[bytes]) -> None:
         """Append rows; the blocks are those that `add` makes of the same rows one by one."""
@@ -103,15 +104,13 @@ class BlockWriter:
         ends = list(accumulate(map(len, rows), initial=0))
         at = 0
         while at < len(rows):
-            room_bytes = BLOCK_BYTES - len(self._pending)
+            room_bytes = BLOCK_BYTES - self._pending_bytes
             till = bisect_right(ends, ends[at] + room_bytes) - 1
             if till <= at:  # the next row begins a block, or is larger than one
                 self.add(rows[at])
                 at += 1
                 continue
-            self._pending += b"".join(rows[at:till])
-            self.lines += till - at
-            self.plain_bytes += ends[till] - ends[at]
+            self._append(rows[at:till], ends[till] - ends[at])
             at = till
 
     def finish(self) -> bytes:
@@ -121,10 +120,9 @@ class BlockWriter:
         if self._pending:
             # It has to be waited for at once: small bundles are faster without the other thread.
             # That has done all its blocks, so this one is the next.
-            packed = self._deflate(bytes(self._pending))
-            self.blocks.append(Block(self._pending_line, self._packed.tell(), len(packed)))
+            line, packed = self._pending_line, self._deflate(self._take_pending())
+            self.blocks.append(Block(line, self._packed.tell(), len(packed)))
             self._packed.write(packed)
-            self._pending.clear()
         self._write(_END + struct.pack("<LL", self._crc, self.plain_bytes & 0xFFFFFFFF))
         return self._packed.getvalue()
 
@@ -135,12 +133,24 @@ class BlockWriter:
             self._digest.update(framing)
 
     def _end_block(self) -> None:
-        plain = bytes(self._pending)
+        line, plain = self._pending_line, self._take_pending()
         packed = _DEFLATING.submit(self._deflate, plain)
-        self._waiting.append(_Waiting(self._pending_line, len(plain), packed))
+        self._waiting.append(_Waiting(line, len(plain), packed))
         self._waiting_bytes += len(plain)
-        self._pending.clear()
-        self._pending_line = self.lines + 1
+
+    def _append(self, rows: Sequence[bytes], size_bytes: int) -> None:
+        """Append rows to the block that is not full."""
+        self._pending += rows
+        self._pending_bytes += size_bytes
+        self.lines += len(rows)
+        self.plain_bytes += size_bytes
+
+    def _take_pending(self) -> bytes:
+        """Return the rows of the block, and begin with the next one."""
+        plain = b"".join(self._pending)
+        self._pending = []
+        self._pending_bytes, self._pending_line = 0, self.lines + 1
+        return plain
 
     def _take_ready(self) -> None:
         """Append the blocks that are compressed; wait for one if too many are not."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from jostler.bundle import Beside
-from jostler.bundle.cleaning import FILES, FILES_BESIDE
+from jostler.bundle.cleaning import FILES_AT_ONCE, FILES_BESIDE
 
 if TYPE_CHECKING:
     from jostler.bundle import Cleanup
@@ -68,7 +68,7 @@ def test_the_caller_goes_on_meanwhile_and_is_woken_after_each_part() -> None:
 
 
 def test_a_few_files_are_done_by_the_caller() -> None:
-    parts = Parts(FILES)
+    parts = Parts(FILES_AT_ONCE)
     assert step(Beside(Woken()), parts)
     assert parts.threads == [threading.current_thread().name]
 
