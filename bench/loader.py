@@ -112,15 +112,14 @@ def in_full(
     native: Use, spark: SparkSession, root: Path, fields: Fields, counts: list[int]
 ) -> None:
     """Do what the job does before it loads a day that is not trusted."""
-    from loader.spark import engine, steps  # noqa: PLC0415 - as above
+    from loader.spark import engine  # noqa: PLC0415 - as above
 
     found = tasks(root, native)
     many = 4 * spark.sparkContext.defaultParallelism
     groups = [group for group in (found[n::many] for n in range(many)) if group]
-    marked = steps.marked(engine.find(spark, groups, (fields,), 5.0))
-    notable = steps.notable(marked).persist()
-    bundles = steps.per_bundle(notable).collect()
-    notable.unpersist()
+    rows = engine.find(spark, groups, (fields,), 5.0).persist()
+    bundles = engine.summed_up(rows)
+    rows.unpersist()
     assert sum(bundle.rows for bundle in bundles) == sum(counts)
     assert not any(bundle.bad or bundle.repeated for bundle in bundles)
 
@@ -165,7 +164,7 @@ def child(root: Path, cores: int, rounds: int, sizes: dict[str, Sizes]) -> None:
     if find(Use.AUTO).module:
         ways["native"] = partial(in_full, Use.REQUIRE)
     ways["spark"] = by_spark
-    with session(f"local[{cores}]") as spark:
+    with session(f"local[{cores}]", light=True) as spark:
         for turn in range(rounds + 1):
             for shape, columns in SHAPES.items():
                 fields = table_schema(fields_from_api(columns))

@@ -202,7 +202,7 @@ class Compactor:
                 found = pool.map(lambda one: compact_group(*one, **how), planned)
                 yield from zip(planned, found, strict=True)
             return
-        with session(options.master, self._console.spark_line) as spark:
+        with session(options.master, self._console.spark_line, light=True) as spark:
             try:
                 yield from zip(planned, compact_groups(spark, planned, **how), strict=True)
             except Exception as exc:  # noqa: BLE001 - Py4J's, Spark's and Python's have no common base

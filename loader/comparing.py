@@ -45,7 +45,7 @@ def compare(
             comparer.look_for_gone(table.name, planner.window(table))
     if days:
         fields = planner.fields()
-        with session(options.master, console.spark_line) as spark:
+        with session(options.master, console.spark_line, light=True) as spark:
             for part in parts(days, most=WAVE_DAYS, most_bytes=WAVE_BYTES):
                 comparer.compare(spark, Wave.of(part, fields, staging, native=options.native))
     return comparer.finish()

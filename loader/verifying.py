@@ -282,7 +282,7 @@ class Verifier:
         with self._starting:
             if self._running is None:
                 self._running = self._stack.enter_context(
-                    session(self._options.master, self._console.spark_line)
+                    session(self._options.master, self._console.spark_line, light=True)
                 )
                 self._stopping.cancel = self._running.sparkContext.cancelAllJobs
                 self._stopping.listen()

@@ -116,7 +116,7 @@ def _done(
         with ThreadPoolExecutor(DRIVER_THREADS, thread_name_prefix="index") as pool:
             yield from pool.map(partial(indexed, patience_s=options.patience_s), tasks)
         return
-    with session(options.master, console.spark_line) as spark:
+    with session(options.master, console.spark_line, light=True) as spark:
         try:
             yield from index_bundles(spark, tasks, options.patience_s)
         except Exception as exc:  # noqa: BLE001 - Py4J's, Spark's and Python's have no common base

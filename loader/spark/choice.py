@@ -8,13 +8,15 @@ Pure; it changes the days of the wave that it is given.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from loader.spark.limits import SAMPLE_ROWS
 from loader.spark.rewrite import Copy
 from loader.spark.wave import refused_id
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from loader.spark.wave import Verified, Wave
 
 
@@ -38,6 +40,29 @@ class BundleResult:
     unreadable: str
     repeated: int
     renewed: int
+
+
+def summed(
+    wholes: Iterable[tuple[int, Mapping[str, Any]]],
+    repeated: Mapping[int, int],
+    renewed: Mapping[int, int],
+) -> list[BundleResult]:
+    """Return the result of each bundle, in order.
+
+    Args:
+        wholes: each bundle's number and `findings.Whole`.
+        repeated: how many rows of a bundle are repeated, where some are.
+        renewed: how many are renewed, where some are.
+    """
+    return [
+        BundleResult(
+            bundle=number,
+            repeated=repeated.get(number, 0),
+            renewed=renewed.get(number, 0),
+            **whole,
+        )
+        for number, whole in sorted(wholes, key=lambda one: one[0])
+    ]
 
 
 def count(wave: Wave, bundle: BundleResult) -> None:

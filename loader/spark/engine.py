@@ -6,11 +6,11 @@ bad rows to staging, from where load jobs read them.  A failure concerns only it
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from loader.spark import steps
-from loader.spark.choice import BundleResult, choose, count, note_written
-from loader.spark.findings import DDL
+from loader.spark.choice import choose, count, note_written, summed
 from loader.spark.index import Examined, examined, groups
 from loader.spark.rewrite import DDL as WRITTEN_DDL
 from loader.spark.rewrite import written
@@ -25,10 +25,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from jostler.schema import Fields
+    from loader.spark.choice import BundleResult
     from loader.spark.index import IndexTask
     from loader.spark.rewrite import Copy
     from loader.spark.verify import Task
     from loader.spark.wave import Wave
+
+PARTITION_BYTES = 128 * 1024 * 1024
+"""Packed bytes for each task that looks for repeated rows, which holds 32 bytes for each row."""
 
 
 def run(
@@ -54,12 +58,10 @@ def run(
         The result of each bundle.
     """
     cores = spark.sparkContext.defaultParallelism
-    groups = wave.groups(cores)
-    found = find(spark, groups, wave.tables, patience_s, counted)
     # Persisted, because they are used twice: for the results of bundles, and for what is written.
-    rows = steps.notable(steps.marked(found)).persist()
+    rows = find(spark, wave.groups(cores), wave.tables, patience_s, counted).persist()
     try:
-        bundles = [BundleResult(**row.asDict()) for row in steps.per_bundle(rows).collect()]
+        bundles = summed_up(rows)
         for bundle in bundles:
             count(wave, bundle)
         copies = choose(wave, bundles, max_bad, rejects=rejects)
@@ -99,7 +101,9 @@ def find(
     patience_s: float,
     counted: Accumulator[int] | None = None,
 ) -> DataFrame:
-    """Verify each group of bundles in one task; the resulting columns are `findings.DDL`."""
+    """Verify each group of bundles in one task, then find repeated rows; see `steps.marked`."""
+    size_bytes = sum(task.size_bytes for group in groups for task in group)
+    partitions = 1 + size_bytes // PARTITION_BYTES
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -108,10 +112,23 @@ def find(
                     if counted is not None:
                         # For progress only: a task that runs again counts twice (Spark's "RDD
                         # Programming Guide", Accumulators).
-                        counted.add(found.num_rows)
-                    yield found
+                        counted.add(sum(bundle.whole.rows for bundle in found.bundles))
+                    yield steps.dealt(found, partitions)
 
-    return spark.range(0, len(groups), 1, len(groups)).mapInArrow(task, DDL)
+    found = spark.range(0, len(groups), 1, len(groups)).mapInArrow(task, steps.DEALT)
+    return steps.marked(found, partitions)
+
+
+def summed_up(rows: DataFrame) -> list[BundleResult]:
+    """Return the result of each bundle, given what `find` returns: here Spark does the work."""
+    lines = steps.results(rows).collect()
+    repeated: Counter[int] = Counter()
+    renewed: Counter[int] = Counter()
+    for line in lines:
+        repeated[line.bundle] += line.repeated
+        renewed[line.bundle] += line.renewed
+    wholes = ((line.bundle, line.whole.asDict()) for line in lines if line.whole)
+    return summed(wholes, repeated, renewed)
 
 
 def _write(

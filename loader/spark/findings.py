@@ -1,19 +1,18 @@
-"""The results of verifying as Arrow batches: a position and three numbers for each row.
+"""The results of verifying bundles: four numbers for each good row, and one record per bundle.
 
-**Invariant:** `pos` is bundle << 32 | line, so rows are in the order in which bundles were created.
-A good row has a key, a bad row has none.  Line 0 of each bundle has the results for the whole
-bundle.  No content of a row is included; `rejects` writes what is wrong with bad rows.
+**Invariant:** a position is bundle << 32 | line, so rows are in the order in which bundles were
+created.  A good row has a position and a key, a bad one only its line number.  No content of a row
+is included; `rejects` writes what is wrong with bad rows.
 
 Pure.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from loader.spark.row import KEY_BYTES
 
@@ -21,28 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 LINE_BITS = 32
+LINE_MASK = (1 << LINE_BITS) - 1
 BATCH_ROWS = 50_000
-
-WHOLE = pa.struct(
-    [
-        ("rows", pa.int64()),
-        ("bad", pa.int64()),
-        ("bare", pa.int64()),
-        ("plain_bytes", pa.int64()),
-        ("packed_bytes", pa.int64()),
-        ("corrupt", pa.string()),
-        ("unreadable", pa.string()),
-    ],
-)
-SCHEMA = pa.schema(
-    [(name, pa.int64()) for name in ("pos", "name_key", "key_high", "key_low")]
-    + [("bad", pa.bool_()), ("whole", WHOLE)],
-)
-DDL = (
-    "pos BIGINT, name_key BIGINT, key_high BIGINT, key_low BIGINT, bad BOOLEAN,"
-    " whole STRUCT<rows: BIGINT, bad: BIGINT, bare: BIGINT, plain_bytes: BIGINT,"
-    " packed_bytes: BIGINT, corrupt: STRING, unreadable: STRING>"
-)
+NAME, HIGH, LOW, POS = range(4)
+"""The columns of `Found.rows`: the key of node and Filename, that of the content, the position."""
+NO_ROWS = np.empty((0, 4), "<i8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,16 +50,35 @@ class Whole:
     unreadable: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class BundleFindings:
+    """A bundle by its number, its results, and its bad lines in order; none if it is corrupt."""
+
+    number: int
+    whole: Whole
+    bad: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The findings of some bundles.
+
+    Attributes:
+        rows: the good rows, four columns of int64; the columns are `NAME`, `HIGH`, `LOW` and `POS`.
+        bundles: each of the bundles, once.
+    """
+
+    rows: np.ndarray
+    bundles: list[BundleFindings]
+
+
 class Findings:
-    """Collects the findings of bundles and returns them in batches."""
+    """Collects the findings of bundles and returns them several bundles at a time."""
 
     def __init__(self) -> None:
-        self._positions: list[np.ndarray] = []
-        self._keys: list[bytes | bytearray] = []
-        self._good = 0
-        self._bad: list[np.ndarray] = []
-        self._bad_count = 0
-        self._whole: list[tuple[int, Whole]] = []
+        self._rows: list[np.ndarray] = []
+        self._count = 0
+        self._bundles: list[BundleFindings] = []
 
     def add(
         self, ordinal: int, whole: Whole, keys: bytes | bytearray = b"", bad: Sequence[int] = ()
@@ -91,47 +92,22 @@ class Findings:
             bad: the line numbers of bad rows, in order; empty for a corrupt bundle, in which all
                 rows are bad.
         """
-        first = ordinal << LINE_BITS
-        self._whole.append((first, whole))
-        if whole.corrupt or whole.unreadable:
+        is_read = not (whole.corrupt or whole.unreadable)
+        self._bundles.append(BundleFindings(ordinal, whole, bad if is_read else ()))
+        if not is_read:
             return
         lines = np.arange(1, whole.rows + 1, dtype=np.int64)
         if bad:
-            unwanted = np.array(bad, np.int64)
-            lines = np.delete(lines, unwanted - 1)
-            self._bad.append(unwanted + first)
-            self._bad_count += len(bad)
+            lines = np.delete(lines, np.array(bad, np.int64) - 1)
         assert len(lines) * KEY_BYTES == len(keys)
-        self._positions.append(lines + first)
-        self._keys.append(keys)
-        self._good += len(lines)
+        rows = np.empty((len(lines), 4), "<i8")
+        rows[:, :POS] = np.frombuffer(keys, "<i8").reshape(-1, 3)
+        rows[:, POS] = lines + (ordinal << LINE_BITS)
+        self._rows.append(rows)
+        self._count += whole.rows
 
-    def batches(self, *, rest: bool = False) -> Iterator[pa.RecordBatch]:
-        """Yield the collected findings if they fill a batch; with `rest`, yield all of them."""
-        if self._good + self._bad_count >= BATCH_ROWS or (rest and self._whole):
-            yield self._batch()
+    def found(self, *, rest: bool = False) -> Iterator[Found]:
+        """Yield what was collected if it is enough; with `rest`, yield all of it."""
+        if self._count >= BATCH_ROWS or (rest and self._bundles):
+            yield Found(np.concatenate([NO_ROWS, *self._rows]), self._bundles)
             self.__init__()  # type: ignore[misc] # begin anew
-
-    def _batch(self) -> pa.RecordBatch:
-        wholes = len(self._whole)
-        others = self._bad_count + wholes
-        keys = np.frombuffer(b"".join(self._keys), dtype="<i8").reshape(-1, 3)
-        firsts = np.array([pos for pos, _ in self._whole], np.int64)
-        no_key = pa.nulls(others, pa.int64())
-        columns = [pa.array(np.concatenate([*self._positions, *self._bad, firsts]))]
-        columns += [
-            pa.concat_arrays([pa.array(np.ascontiguousarray(keys[:, part])), no_key])
-            for part in range(3)
-        ]
-        bad = np.zeros(self._good + others, np.bool_)
-        bad[self._good : self._good + self._bad_count] = True
-        columns.append(pa.array(bad))
-        columns.append(
-            pa.concat_arrays(
-                [
-                    pa.nulls(self._good + self._bad_count, WHOLE),
-                    pa.array([asdict(whole) for _, whole in self._whole], WHOLE),
-                ]
-            )
-        )
-        return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

@@ -47,16 +47,25 @@ LOCAL: dict[str, str] = {
     "spark.sql.shuffle.partitions": "4",
 }
 
+LIGHT: dict[str, str] = {
+    # Where executors are Python and the JVM only carries bytes between them, it took four fifths of
+    # its CPU time to compile what it then hardly ran: 10 s of a first job.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+}
+
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 
 
 @contextmanager
-def session(master: str, on_line: Callable[[str], None] | None = None) -> Iterator[SparkSession]:
+def session(
+    master: str, on_line: Callable[[str], None] | None = None, *, light: bool = False
+) -> Iterator[SparkSession]:
     """Start Spark, or use the session of spark-submit or a test; stop it only if started here.
 
     Args:
         master: the master's URL; empty for spark-submit's, else all cores of this machine.
         on_line: called with each line that the JVM writes to standard error, if started here.
+        light: whether the JVM has no work of its own but to carry what Python workers return.
 
     Raises:
         RunError: Spark does not start.
@@ -76,7 +85,7 @@ def session(master: str, on_line: Callable[[str], None] | None = None) -> Iterat
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("jostler-load").master(url)
-    for key, value in (SETTINGS | LOCAL if url.startswith("local") else SETTINGS).items():
+    for key, value in _settings(is_local=url.startswith("local"), light=light).items():
         if not conf.contains(key):
             builder = builder.config(key, value)
     try:
@@ -91,3 +100,9 @@ def session(master: str, on_line: Callable[[str], None] | None = None) -> Iterat
     finally:
         if not theirs:
             spark.stop()
+
+
+def _settings(*, is_local: bool, light: bool) -> dict[str, str]:
+    if not is_local:
+        return SETTINGS
+    return SETTINGS | LOCAL | (LIGHT if light else {})

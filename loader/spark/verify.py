@@ -26,10 +26,9 @@ from loader.spark.verdicts import Verdicts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
-
     from jostler.format.names import Day
     from jostler.schema import Fields
+    from loader.spark.findings import Found
 
 READERS = 4
 AHEAD_BYTES = 64 * 1024 * 1024
@@ -62,10 +61,8 @@ class Task:
     native: Use = Use.AUTO
 
 
-def verified(
-    tasks: list[Task], tables: tuple[Fields, ...], patience_s: float
-) -> Iterator[pa.RecordBatch]:
-    """Verify bundles one after another; `findings` describes the resulting batches."""
+def verified(tasks: list[Task], tables: tuple[Fields, ...], patience_s: float) -> Iterator[Found]:
+    """Verify bundles one after another; the findings of several come together."""
     findings = Findings()
     for task, data in read_ahead(tasks, patience_s):
         if isinstance(data, BucketError):
@@ -80,8 +77,8 @@ def verified(
             findings.add(task.ordinal, verdicts.whole(), verdicts.keys, verdicts.bad)
         except CorruptError as exc:
             _report_corrupt(task, data, str(exc), findings)
-        yield from findings.batches()
-    yield from findings.batches(rest=True)
+        yield from findings.found()
+    yield from findings.found(rest=True)
 
 
 def read_ahead(tasks: list[Task], patience_s: float) -> Iterator[tuple[Task, bytes | BucketError]]:

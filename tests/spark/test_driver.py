@@ -9,10 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jostler.format.bigquery_names import TableName
 from jostler.format.names import Place
@@ -21,10 +18,8 @@ from loader.bucket import open_bucket
 from loader.plan.discover import Bundle, Source, Table
 from loader.plan.due import TableDay
 from loader.spark import driver, engine
-from loader.spark.findings import SCHEMA
 from loader.spark.wave import StagingPaths, Verified, Wave
 from tests.loader.world import DAY, row
-from tests.spark.test_steps import bad, good, whole
 from tests.support.spool import SCHEMA as COLUMNS
 from tests.support.spool import document
 
@@ -37,34 +32,6 @@ FIELDS = table_schema(fields_from_api(COLUMNS))
 NAME = TableName(project="p", dataset="raw_exp", table="foo1", wanted="raw_exp")
 BAD = row(1, raw=b'{"Rate":"x"}')
 LATER = DAY + timedelta(days=1)
-
-
-def findings(*rows: dict[str, object]) -> pa.Table:
-    told = [dict.fromkeys(SCHEMA.names) | {"bad": False} | one for one in rows]
-    return pa.Table.from_pylist(told, SCHEMA)
-
-
-@given(
-    seen=st.lists(st.tuples(st.integers(0, 4), st.integers(-2, 2), st.integers(0, 2)), max_size=30)
-)
-def test_one_row_of_each_identity_stays(seen: list[tuple[int, int, int]]) -> None:
-    """The earliest; of each Filename, all contents but one are counted as renewed."""
-    lines = [(b, n, name, content) for n, (b, name, content) in enumerate(seen, 1)]
-    earliest: dict[tuple[int, int], int] = {}
-    for b, n, name, content in sorted(lines):
-        earliest.setdefault((name, content), b << 32 | n)
-
-    found = driver.marked(findings(whole(9), bad(9, 1), *(good(*line) for line in lines)))
-
-    everything = {b << 32 | n for b, n, *_ in lines}
-    assert everything - set(found.repeated.tolist()) == set(earliest.values())
-    assert len(found.renewed) == len(earliest) - len({name for name, _ in earliest})
-    assert set(found.renewed.tolist()) <= set(earliest.values())
-    assert found.bad.tolist() == [9 << 32 | 1]
-    (told,) = driver.per_bundle(findings(whole(4)), found)
-    assert told.repeated == sum(b == 4 for b, *_ in lines) - sum(
-        pos >> 32 == 4 for pos in earliest.values()
-    )
 
 
 def day_of(root: Path, when: date, bundles: list[bytes]) -> TableDay:

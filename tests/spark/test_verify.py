@@ -20,6 +20,7 @@ from jostler.schema.slow import SlowJudge
 from loader.bucket import open_bucket
 from loader.spark import row as rows
 from loader.spark import verify
+from loader.spark.findings import NAME
 from loader.spark.gunzip import CorruptError, blocks, salvaged, split
 from loader.spark.rewrite import Copy, Unwanted, write
 from loader.spark.verdicts import WRONG_DAY
@@ -60,33 +61,31 @@ def task(root: Path, name: str, ordinal: int = 0, **facts: object) -> Task:
 
 def found(*tasks: Task) -> tuple[list[tuple[int, int, int, int]], list[Any], list[Any]]:
     """Return good rows with their keys, bad rows with their line, and bundles."""
-    batches = list(verify.verified(list(tasks), (FIELDS,), 5))
-    table = [line for batch in batches for line in batch.to_pylist()]
-    good = [line for line in table if not line["bad"] and not line["whole"]]
-    keys = [(x["pos"], x["name_key"], x["key_high"], x["key_low"]) for x in good]
+    some = list(verify.verified(list(tasks), (FIELDS,), 5))
+    keys = [(pos, *key) for each in some for *key, pos in each.rows.tolist()]
     told = [line for each in tasks for line in rejects(each, FIELDS)]
     bad = [(line["Line"], line["Reason"]) for line in told]
-    return keys, bad, [x["whole"] for x in table if x["whole"]]
+    return keys, bad, [one.whole for each in some for one in each.bundles]
 
 
 def rejects(task: Task, fields: Fields, most: int = 1000) -> list[dict[str, Any]]:
     """Verify a bundle and let its bad rows be written; return them."""
-    table = [x for batch in verify.verified([task], (fields,), 5) for x in batch.to_pylist()]
-    (whole,) = (x["whole"] for x in table if x["whole"])
-    bad = frozenset(x["pos"] & 0xFFFFFFFF for x in table if x["bad"])
-    if whole["unreadable"]:
+    (found,) = verify.verified([task], (fields,), 5)
+    (bundle,) = found.bundles
+    whole, bad = bundle.whole, frozenset(bundle.bad)
+    if whole.unreadable:
         return []
     copy = Copy(
         task=task,
         bucket=task.bucket,
-        corrupt=whole["corrupt"],
+        corrupt=whole.corrupt,
         rejects="out/rejects.jsonl.gz",
-        most=min(most, whole["bad"]),
+        most=min(most, whole.bad),
     )
     count = write(copy, Unwanted(bad), fields, 5)
     data = open_bucket(task.bucket, 5).read(copy.rejects, "")
     told = [json.loads(line) for line in gzip.decompress(data).splitlines()]
-    assert len(told) == count == min(most, whole["bad"])
+    assert len(told) == count == min(most, whole.bad)
     return told
 
 
@@ -96,8 +95,8 @@ def test_every_line_is_reported_once_and_the_bundle_on_line_0(tmp_path: Path) ->
 
     assert [pos for pos, *_ in keys] == [1, 3, 5]
     assert bad == [(2, "not-json"), (4, "empty")]
-    assert whole[0]["rows"] == 5
-    assert whole[0]["plain_bytes"] == sum(map(len, lines)) + 5
+    assert whole[0].rows == 5
+    assert whole[0].plain_bytes == sum(map(len, lines)) + 5
 
 
 def test_a_bad_row_among_good_ones_of_the_usual_form_is_found(tmp_path: Path) -> None:
@@ -110,7 +109,7 @@ def test_a_bad_row_among_good_ones_of_the_usual_form_is_found(tmp_path: Path) ->
 
     assert [pos for pos, *_ in keys] == [n for n in range(1, 301) if n != 8]
     assert bad == [(8, "wrong-type")]
-    assert whole[0]["plain_bytes"] == sum(map(len, lines)) + 300
+    assert whole[0].plain_bytes == sum(map(len, lines)) + 300
     assert {x[1:] for x in keys} == {x[1:] for x in found(put(tmp_path, "b", lines))[0]}
 
 
@@ -177,8 +176,8 @@ def test_rows_of_other_nodes_and_tables_are_other_rows(
 ) -> None:
     put(tmp_path, "a", [row(1)])
     tasks = [task(tmp_path, "a"), task(tmp_path, "a", 1, **facts)]
-    batches = list(verify.verified(tasks, (FIELDS, FIELDS), 5))
-    keys = [key for batch in batches for key in batch.column("name_key").to_pylist() if key]
+    some = list(verify.verified(tasks, (FIELDS, FIELDS), 5))
+    keys = [key for each in some for key in each.rows[:, NAME].tolist()]
     assert len(set(keys)) == 2
 
 
@@ -201,9 +200,9 @@ def test_bare_rows_are_judged_by_what_is_in_raw(tmp_path: Path) -> None:
     fields = table_schema(fields_from_api([*SCHEMA, {"name": "Filename", "type": "STRING"}]))
     bundle = put(tmp_path, "a", lines)
 
-    (batch,) = verify.verified([bundle], (fields,), 5)
+    (some,) = verify.verified([bundle], (fields,), 5)
 
-    assert [line["whole"]["bare"] for line in batch.to_pylist() if line["whole"]] == [2]
+    assert [one.whole.bare for one in some.bundles] == [2]
     assert [line["Reason"] for line in rejects(bundle, fields)] == ["wrong-type"]
 
 
@@ -214,7 +213,7 @@ def test_an_object_that_changed_since_it_was_listed_is_not_read(tmp_path: Path) 
     keys, bad, whole = found(listed, put(tmp_path, "b", [row(3)]))
 
     assert len(keys) == 1
-    assert "changed since it was listed" in whole[0]["unreadable"]
+    assert "changed since it was listed" in whole[0].unreadable
     assert bad == []
 
 
@@ -223,7 +222,7 @@ def test_a_cut_bundle_has_bad_rows_only(tmp_path: Path, cut: int) -> None:
     keys, bad, whole = found(put(tmp_path, "a", [row(n) for n in range(50)], cut=cut))
     assert keys == []
     assert {reason for _, reason in bad} == {"corrupt-bundle"}
-    assert [line for line, _ in bad] == [*range(1, whole[0]["rows"] + 1)]
+    assert [line for line, _ in bad] == [*range(1, whole[0].rows + 1)]
 
 
 FORMS = {
@@ -243,15 +242,15 @@ def test_each_row_is_judged_by_its_own_form(tmp_path: Path, first: bytes) -> Non
     lines = [first, *FORMS.values(), *GARBAGE.values(), *FORMS.values(), *[row(5)] * 300]
     bundle = put(tmp_path, "a", lines)
 
-    found = [x for b in verify.verified([bundle], (WIDE,), 5) for x in b.to_pylist()]
+    (found,) = verify.verified([bundle], (WIDE,), 5)
 
     told = rejects(bundle, WIDE)
     wanted = [n for n, line in enumerate(lines, 1) if line in GARBAGE.values()]
     assert [line["Line"] for line in told] == wanted
     assert {line["Reason"] for line in told} == {"not-json", "wrong-type"}
-    (whole,) = (line["whole"] for line in found if line["whole"])
-    assert (whole["rows"], whole["bad"]) == (len(lines), len(wanted))
-    assert whole["bare"] == lines.count(FORMS["bare"])
+    whole = found.bundles[0].whole
+    assert (whole.rows, whole.bad) == (len(lines), len(wanted))
+    assert whole.bare == lines.count(FORMS["bare"])
 
 
 def test_a_copy_puts_the_standard_columns_around_bare_rows_alone(tmp_path: Path) -> None:
@@ -289,8 +288,8 @@ def test_a_bundle_beyond_the_limits_is_corrupt(
     keys, _, (whole,) = found(bundle)
 
     assert keys == []
-    assert whole["corrupt"] == why
-    assert 0 < whole["bad"] == whole["rows"] <= 100_000
+    assert whole.corrupt == why
+    assert 0 < whole.bad == whole.rows <= 100_000
     (*_, told) = rejects(bundle, FIELDS, 10)
     assert (told["Reason"], told["Detail"]) == ("corrupt-bundle", why)
 
