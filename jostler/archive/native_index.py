@@ -64,6 +64,9 @@ class NativeIndex(Protocol):
     ) -> tuple[list[bytes], int]:
         """Take lines as `take` does; return them with another head, and where the next begins."""
 
+    def name_keys(self) -> bytes:
+        """Return 8 bytes for each row: XXH3 of Filename, with the XXH3 of its node as the seed."""
+
     def keys(self, datatype: str) -> list[bytes]:
         """Return the key of each row: `keys` in `jostler.archive.audit.bundle`."""
 
@@ -132,19 +135,53 @@ def native_index(
         url: of the data object.
         index_url: of the index object.
     """
+    reader = index_reader(name, url=url, index_url=index_url)
+    return reader.read(text, runs=runs) if reader else None
+
+
+def index_reader(name: BundleName, *, url: str, index_url: str) -> IndexReader | None:
+    """Return what reads the index of a bundle; None if there is no reader, or not for its rows."""
     classes = _classes()
     if classes is None or name.datatype == REJECTED:
         return None
-    found = classes.index.of(
-        text,
-        list(runs) or [Run(name.node, text.count(b"\n"))],
-        date=name.day.iso,
-        datatype=name.datatype,
-        url=url,
-        index_url=index_url,
-        folder=f"{name.day.path}/",
-    )
-    return cast("NativeIndex | None", found)
+    return IndexReader(classes.index, name, url, index_url)
+
+
+class IndexReader(NamedTuple):
+    """Reads the index of a bundle, as a whole or in parts.
+
+    Attributes:
+        index: the class of the native module.
+        name: of the data object.
+        url: of the data object.
+        index_url: of the index object.
+    """
+
+    index: Any
+    name: BundleName
+    url: str
+    index_url: str
+
+    def read(self, text: bytes, first: int = 0, runs: Sequence[Run] = ()) -> NativeIndex | None:
+        """Read lines of the index; return None if they have not the usual form, or are another's.
+
+        Args:
+            text: lines, inflated.
+            first: how many lines of the index come before.
+            runs: the nodes of the rows, from the header of a merged bundle; empty for others.
+        """
+        name = self.name
+        found = self.index.of(
+            text,
+            list(runs) or [Run(name.node, text.count(b"\n"))],
+            date=name.day.iso,
+            datatype=name.datatype,
+            url=self.url,
+            index_url=self.index_url,
+            folder=f"{name.day.path}/",
+            first=first,
+        )
+        return cast("NativeIndex | None", found)
 
 
 def native_merge(indexes: Sequence[NativeIndex]) -> NativeMerge:

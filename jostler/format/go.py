@@ -33,7 +33,7 @@ def is_bare(line: bytes) -> bool:
     """
     try:
         keys = {key.lower() for key in _TOP.decode(line)}
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return not keys & _STANDARD and "filename" in keys
 

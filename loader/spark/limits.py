@@ -22,3 +22,5 @@ TEXT_MAX = 64 * 1024
 """How many bytes of a bad row are kept; the agent's sample of a file too big is as long."""
 SAMPLE_ROWS = 1000
 """How many bad rows of a refused day are kept."""
+GZIP_END_BYTES = 10
+"""What follows the last block of a bundle: an empty block, checksum and length."""

@@ -96,7 +96,7 @@ def parts(line: bytes) -> Parts | None:
         names = {key.lower(): value for key, value in archiver.items()}
         date = orjson.loads(columns.get("date", b"null"))
         return Parts(date, str(names.get("filename") or ""), columns["raw"])
-    except (msgspec.DecodeError, ValueError, KeyError, AttributeError):
+    except (msgspec.DecodeError, ValueError, KeyError, AttributeError, RecursionError):
         return None
 
 

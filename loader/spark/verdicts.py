@@ -83,6 +83,11 @@ class Verdicts:
         self.of_node(task.node)
         self._rows = self._bytes = self._bare = 0
 
+    @property
+    def head(self) -> bytes:
+        """What the usual rows have before their Filename, with its quote; else a line feed."""
+        return self._head.start
+
     def of_node(self, node: str) -> None:
         """Say which node the next lines come from; at first it is that of the bundle's name."""
         if node != self._node:

@@ -5,6 +5,7 @@
 //! of the data object is taken only if it has the Filename and the Hash of its index row.
 
 use memchr::memchr;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::hash::{self, HASH_BYTES, Hash};
 
@@ -20,6 +21,8 @@ pub struct Shared<'a> {
     pub index_url: &'a str,
     /// What Filenames begin with: `2022/09/29/`.
     pub folder: &'a str,
+    /// How many rows come before the text, if it is a part of an index.
+    pub first: usize,
 }
 
 /// A node, and how many rows of it follow one another.
@@ -170,6 +173,16 @@ impl<T: AsRef<[u8]>> Index<T> {
         hash::hashes(raws).iter().zip(rows).take_while(|(hash, row)| **hash == row.hash).count()
     }
 
+    /// Returns 8 bytes for each row, equal for equal node and Filename; `loader/spark/index.py`
+    /// says how they are made.
+    pub fn name_keys(&self) -> Vec<u8> {
+        let seeds: Vec<u64> = self.runs.iter().map(|(node, _)| xxh3_64(node.as_bytes())).collect();
+        let key = |row: &Row| {
+            xxh3_64_with_seed(row.filename.of(self.text.as_ref()), seeds[row.node]).to_be_bytes()
+        };
+        self.rows.iter().flat_map(key).collect()
+    }
+
     /// Returns what tells whether a row occurs twice: `keys` in `jostler/archive/audit/bundle.py`.
     pub fn keys(&self, datatype: &str) -> Vec<Hash> {
         let mut found = Vec::with_capacity(self.rows.len());
@@ -207,7 +220,7 @@ fn parsed(text: &[u8], runs: &[Run], shared: &Shared) -> Option<Vec<Row>> {
     if memchr(b'\\', text).is_some() || simdutf8::basic::from_utf8(text).is_err() {
         return None;
     }
-    let Shared { date, datatype, url, index_url, folder } = shared;
+    let Shared { date, datatype, url, index_url, folder, first } = shared;
     let begin = format!("{{\"date\":\"{date}\",\"archiver\":{{\"Version\":\"");
     let middle = format!(",\"ArchiveURL\":\"{index_url}\",\"Filename\":\"");
     let mut cursor = Cursor { text, at: 0 };
@@ -246,7 +259,7 @@ fn parsed(text: &[u8], runs: &[Run], shared: &Shared) -> Option<Vec<Row>> {
             cursor.eat(b",\"TimeAdded\":\"")?;
             let added = cursor.string()?;
             cursor.eat(of_node.as_bytes())?;
-            if cursor.number()? != rows.len() as u64 + 1 {
+            if cursor.number()? != (first + rows.len()) as u64 + 1 {
                 return None;
             }
             cursor.eat(b",\"Hash\":\"")?;
@@ -355,6 +368,7 @@ pub mod tests {
         url: "gs://b/d",
         index_url: "gs://b/i",
         folder: "2022/09/29/",
+        first: 0,
     };
     const HEAD: &[u8] = b"{\"Filename\":";
 
@@ -397,6 +411,18 @@ pub mod tests {
             let changed = one.replace(from, to);
             assert!(changed != one && index(&changed, 1).is_none(), "{from} {to}");
         }
+    }
+
+    #[test]
+    fn a_part_of_an_index_counts_on() {
+        let text = line("2022/09/29/a", "{}", "node1", 8);
+        let part = |first| {
+            let shared = Shared { first, ..SHARED };
+            Index::new(text.as_bytes(), vec![("node1".into(), 1)], &shared)
+        };
+        assert!(part(6).is_none());
+        let key = xxh3_64_with_seed(b"2022/09/29/a", xxh3_64(b"node1"));
+        assert_eq!(part(7).unwrap().name_keys(), key.to_be_bytes());
     }
 
     #[test]

@@ -86,7 +86,7 @@ mod jostler_native {
     impl Index {
         /// Takes an index; None if it has another form, or is that of another bundle.
         #[staticmethod]
-        #[pyo3(signature = (text, runs, *, date, datatype, url, index_url, folder))]
+        #[pyo3(signature = (text, runs, *, date, datatype, url, index_url, folder, first=0))]
         #[expect(clippy::too_many_arguments, reason = "they are named")]
         fn of(
             py: Python<'_>,
@@ -97,8 +97,9 @@ mod jostler_native {
             url: &str,
             index_url: &str,
             folder: &str,
+            first: usize,
         ) -> Option<Self> {
-            let shared = Shared { date, datatype, url, index_url, folder };
+            let shared = Shared { date, datatype, url, index_url, folder, first };
             py.detach(|| index::Index::new(text, runs, &shared)).map(Self)
         }
 
@@ -163,6 +164,12 @@ mod jostler_native {
                 })
             });
             Ok((rows.collect::<PyResult<_>>()?, taken.end))
+        }
+
+        /// Returns 8 bytes for each row, which tell whether a Filename occurs twice.
+        fn name_keys<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+            let keys = py.detach(|| self.0.name_keys());
+            PyBytes::new(py, &keys)
         }
 
         /// Returns what tells whether a row occurs twice.

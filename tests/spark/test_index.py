@@ -8,16 +8,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jostler.archive.native_index import index_reader
 from jostler.bundle import Archiver, Entry, FileState, Header, OpenBundle, content_hash
 from jostler.bundle.bundle import index_object
 from jostler.format.compression import FAST
 from jostler.format.names import BundleName, Day
-from jostler.schema import fields_from_api, table_schema
+from jostler.schema import Use, fields_from_api, table_schema
 from loader.bucket import open_bucket
-from loader.spark import engine
+from loader.spark import engine, index
 from loader.spark.index import Examined, IndexTask, examined, groups
 from loader.spark.verify import Task
 from tests.loader.world import DAY
@@ -65,10 +66,17 @@ class Pair:
     def change(self, change: Callable[[Rows], Rows]) -> None:
         """Write the index anew, its rows changed."""
         rows = [json.loads(line) for line in gzip.decompress(self.index.read_bytes()).splitlines()]
-        plain = "".join(json.dumps(row) + "\n" for row in change(rows))
-        self.index.write_bytes(gzip.compress(plain.encode()))
+        # Written as an agent writes it, so that the native module reads what is not changed.
+        lines = [json.dumps(row, separators=(",", ":")) + "\n" for row in change(rows)]
+        self.index.write_bytes(gzip.compress("".join(lines).encode()))
 
-    def task(self, *, sampled: bool = False) -> IndexTask:
+    def put(self, plain: bytes) -> None:
+        """Write the bundle anew, and let the index say where it ends."""
+        self.data.write_bytes(gzip.compress(plain))
+        size = self.data.stat().st_size
+        self.change(lambda rows: raw(rows, Offset=size - 10, Length=0))
+
+    def task(self, *, sampled: bool = False, native: Use = Use.OFF) -> IndexTask:
         bucket = open_bucket(self.root.as_uri(), 5)
         found = {entry.name: entry for entry in bucket.list("")}
         data, index = (found[str(path.relative_to(self.root))] for path in (self.data, self.index))
@@ -82,6 +90,7 @@ class Pair:
                 node="node1",
                 day=Day(DAY),
                 table=0,
+                native=native,
             ),
             name=index.name,
             generation=index.generation,
@@ -91,7 +100,12 @@ class Pair:
         )
 
     def examine(self, *, sampled: bool = False) -> Examined:
-        (one,) = examined([self.task(sampled=sampled)], (FIELDS,), 5)
+        """Return what Python finds, which the native module changes in nothing."""
+        one, same = (
+            next(examined([self.task(sampled=sampled, native=use)], (FIELDS,), 5))
+            for use in (Use.OFF, Use.AUTO)
+        )
+        assert one == same
         return one
 
 
@@ -138,18 +152,20 @@ def test_an_index_gives_a_key_for_each_file(tmp_path: Path, *, sampled: bool) ->
         (lambda rows: without(rows, "Start"), "no row"),
         (lambda rows: without(rows, "Hash"), "no row"),
         (lambda rows: [{**rows[0], "date": "2020-01-01"}, *rows[1:]], "another date"),
+        (lambda rows: [raw([row], ArchiveURL="gs://x")[0] for row in rows], "is that of gs://x"),
         (lambda _: [], "3 rows, and its index 0"),
     ],
 )
 def test_an_index_of_anything_else_is_not_believed(
     tmp_path: Path, change: Callable[[Rows], Rows], why: str
 ) -> None:
-    """Without a look at the bundle."""
+    """Without a look at the bundle, and before it."""
     pair = Pair(tmp_path)
     pair.change(change)
-    found = pair.examine()
-    assert why in found.problem
-    assert found.keys == b""
+    for sampled in (False, True):
+        found = pair.examine(sampled=sampled)
+        assert why in found.problem
+        assert found.keys == b""
 
 
 @pytest.mark.parametrize(
@@ -180,12 +196,36 @@ def test_what_only_the_bundle_can_show_is_seen_in_a_sample(
 def test_a_sampled_bundle_is_judged(tmp_path: Path, old: bytes, new: bytes, why: str) -> None:
     """A schema that is contained in the table's makes good rows; this shows that it did."""
     pair = Pair(tmp_path)
-    plain = gzip.decompress(pair.data.read_bytes()).replace(old, new)
-    pair.data.write_bytes(gzip.compress(plain))
-    size = pair.data.stat().st_size
-    pair.change(lambda rows: raw(rows, Offset=size - 10, Length=0))
+    pair.put(gzip.decompress(pair.data.read_bytes()).replace(old, new))
     assert pair.examine().problem == ""
     assert why in pair.examine(sampled=True).problem
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda lines: [*lines, lines[0]], "more than the 3 rows"),
+        (lambda lines: lines[:2], "it has 2 rows, and its index 3"),
+        (lambda lines: [lines[1], lines[0], lines[2]], "line 1 is not the file"),
+    ],
+)
+def test_a_sampled_bundle_has_the_rows_of_its_index(
+    tmp_path: Path, change: Callable[[list[bytes]], list[bytes]], why: str
+) -> None:
+    """All good, and the index says where the bundle ends."""
+    pair = Pair(tmp_path)
+    pair.put(b"".join(change(gzip.decompress(pair.data.read_bytes()).splitlines(True))))
+    assert pair.examine().problem == ""
+    assert why in pair.examine(sampled=True).problem
+
+
+def test_a_bad_row_is_bad_though_its_index_has_its_hash(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    good = document(0, size=120)
+    bad = good.replace(b'"Rate":', b'"Rata":')
+    pair.change(lambda rows: raw(rows, 0, Hash=content_hash(bad).hex()))
+    pair.put(gzip.decompress(pair.data.read_bytes()).replace(good, bad))
+    assert "line 1 is a bad row" in pair.examine(sampled=True).problem
 
 
 @pytest.mark.parametrize("data", [b"", b"no gzip", EMPTY, EMPTY[:-9]])
@@ -194,6 +234,46 @@ def test_an_index_that_is_none_is_reported(tmp_path: Path, data: bytes) -> None:
     pair = Pair(tmp_path)
     pair.index.write_bytes(data)
     assert pair.examine().problem.startswith(NAME)
+
+
+NATIVE = index_reader(BundleName.parse(NAME), url="", index_url="")
+
+
+@pytest.mark.skipif(not NATIVE, reason="the native module is not built")
+@pytest.mark.parametrize("sampled", [True, False])
+def test_the_native_module_takes_what_an_agent_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, sampled: bool
+) -> None:
+    """Several blocks of an index and of a bundle, and Python has nothing left to do."""
+    pair = Pair(tmp_path, 3_000)
+    told = pair.examine(sampled=sampled)
+    monkeypatch.setattr(index, "_read_index", None)
+    task = pair.task(sampled=sampled, native=Use.REQUIRE)
+    assert next(examined([task], (FIELDS,), 5)) == told
+    assert len(told.keys) == 24_000
+
+
+@pytest.mark.skipif(not NATIVE, reason="the native module is not built")
+@pytest.mark.parametrize("sampled", [True, False])
+@given(data=st.data())
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_what_is_taken_of_changed_bytes_is_what_python_takes(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, *, sampled: bool
+) -> None:
+    """Bytes of the bundle or its index are changed at random: the module never takes more."""
+    pair = Pair(tmp_path_factory.mktemp("pair"), 4)
+    changed = data.draw(st.sampled_from([pair.index, pair.data]))
+    plain = bytearray(gzip.decompress(changed.read_bytes()))
+    for _ in range(data.draw(st.integers(1, 2))):
+        at = data.draw(st.integers(0, 9_999)) % len(plain)  # the directory's name is in it
+        plain[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
+    if changed == pair.data:
+        pair.put(bytes(plain))
+    else:
+        pair.index.write_bytes(gzip.compress(plain))
+    pair.examine(sampled=sampled)
 
 
 @given(st.lists(st.integers(0, 10**6), max_size=30), st.integers(1, 7))

@@ -253,6 +253,27 @@ def test_each_row_is_judged_by_its_own_form(tmp_path: Path, first: bytes) -> Non
     assert whole.bare == lines.count(FORMS["bare"])
 
 
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(
+    "line",
+    [
+        row(9).replace(b'"date"', b'"\x80date"'),
+        row(9, raw=b"[" * 100_000 + b"]" * 100_000),
+        row(9, raw=b'{"Rate":' * 100_000 + b"1" + b"}" * 100_000),
+        b'{"date":' + b"[" * 100_000,
+    ],
+    ids=["a key that is no text", "deep arrays", "deep objects", "no end"],
+)
+def test_a_row_that_no_decoder_takes_is_bad_like_any_other(
+    tmp_path: Path, line: bytes, first: bool
+) -> None:
+    """It holds up no other row, wherever it stands."""
+    lines = [line, row(1), row(2)] if first else [row(1), line, row(2)]
+    keys, bad, whole = found(put(tmp_path, "a", lines))
+    assert [number for number, _ in bad] == [1 if first else 2]
+    assert len(keys) == whole[0].rows - 1 == 2
+
+
 def test_a_copy_puts_the_standard_columns_around_bare_rows_alone(tmp_path: Path) -> None:
     bundle = put(tmp_path, "a", [row(1), FORMS["bare"], b"x"])
     copy = Copy(task=bundle, bucket=bundle.bucket, copy="out/b.jsonl.gz", bare=True)
