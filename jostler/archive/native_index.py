@@ -200,7 +200,8 @@ def _classes() -> _Classes | None:
     module = find(Use.AUTO).module
     # A module built before it had them has the same version.
     found = _Classes(getattr(module, "Index", None), getattr(module, "Merge", None))
-    return found if found.index and found.merge and _answers(found.index) else None
+    is_whole = found.merge and hasattr(found.index, "name_keys")
+    return found if is_whole and _answers(found.index) else None
 
 
 @cache
