@@ -6,7 +6,8 @@
     ├── UsageError        wrong options: exit 2 before anything is touched
     ├── BucketError       an object cannot be read or written: its day fails
     │   ├── MissingError  there is no such object, or it has another generation
-    │   └── NoBucketError there is no such bucket
+    │   ├── NoBucketError there is no such bucket
+    │   └── UnlistedError a bucket as a whole cannot be listed: the run fails
     ├── SchemaError       a table cannot be created or changed: its datatype fails
     ├── WarehouseError    BigQuery refused a request: the day fails
     └── RunError          the whole run fails: exit 1
@@ -108,6 +109,20 @@ class MissingError(BucketError):
 
 class NoBucketError(BucketError):
     """There is no bucket of this name."""
+
+
+class UnlistedError(BucketError):
+    """A bucket as a whole cannot be listed.
+
+    Attributes:
+        bucket: its URL.
+        label: the name of the error that says why.
+    """
+
+    def __init__(self, bucket: str, why: BucketError) -> None:
+        super().__init__(str(why))
+        self.bucket = bucket
+        self.label = type(why).__name__
 
 
 class SchemaError(LoaderError):

@@ -12,6 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jostler.format.urls import is_bucket_url
 from loader.errors import REFUSALS, FailureClass, failure_class
 
 if TYPE_CHECKING:
@@ -161,6 +162,8 @@ def _located(row: Row) -> list[str]:
 
 def _what(row: Row) -> str:
     day = row["date"]
+    if is_bucket_url(row["table"]):
+        return f"bucket {row['table']}"
     return f"{row['table']} {day}" if day else f"{row['table']} as a whole"
 
 

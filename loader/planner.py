@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from loader.bigquery import tables
 from loader.bigquery.governance import Governance
-from loader.bigquery.record import row_of_failure, row_of_unread
+from loader.bigquery.record import row_of_bucket, row_of_failure, row_of_return, row_of_unread
 from loader.bigquery.requests import Requests
 from loader.bigquery.views import prepare_views
 from loader.bucket import open_bucket
-from loader.errors import BucketError, SchemaError, WarehouseError
+from loader.errors import BucketError, SchemaError, UnlistedError, WarehouseError
 from loader.plan.asking import Asking
 from loader.plan.assets import RunAssets, assets_of
 from loader.plan.discover import Table, bundles, discover
@@ -92,6 +92,7 @@ class Planner:
         self._batches = batches
         self._console = console
         self._windows: dict[str, Window] = {}
+        self._buckets: set[str] = set()
         self._unlisted: set[str] = set()
         self._postponed: set[str] = set()
         self.problems: list[tuple[str, str]] = []
@@ -105,8 +106,13 @@ class Planner:
         self._asking = Asking(self._requests, options, console)
 
     def discover(self) -> list[Table]:
-        """Find the tables of all buckets."""
+        """Find the tables of all buckets.
+
+        Raises:
+            UnlistedError: a bucket cannot be listed.
+        """
         buckets = [open_bucket(url, self._options.patience_s) for url in self._options.bucket]
+        self._buckets = {bucket.url for bucket in buckets}
         found = discover(buckets, self._options)
         for what, why in found.problems:
             self.problem(what, why)
@@ -140,8 +146,7 @@ class Planner:
             except (SchemaError, WarehouseError) as exc:
                 self.problem(str(table.name), str(exc))
                 self._broken.append((table, str(exc)))
-                if not self._options.dry_run and not self._options.verify_only:
-                    self._record(row_of_failure(table, exc, self._run))
+                self._record_failure(table, exc)
                 continue
             given = self._options.period == GIVEN
             new = not ready or ready.from_beginning
@@ -160,7 +165,7 @@ class Planner:
     def prepare(self, found: Iterable[Table]) -> list[Table]:
         """Create or change the tables and their views; record which cannot be used."""
         for table, error in self.unusable:
-            self._record(row_of_failure(table, error, self._run))
+            self._record_failure(table, error)
         ready = self._each(found, self._prepare)
         made = [(table, self.ready[str(table.name)]) for table in ready]
         for view in prepare_views(self.warehouse, made, self.problem):
@@ -197,6 +202,22 @@ class Planner:
 
     def _record(self, row: Json) -> None:
         self._batches.add(row).add_done_callback(self.report_unwritten)
+
+    def _record_failure(self, table: Table, error: LoaderError) -> None:
+        """Record that a table cannot be used, unless this run only looks."""
+        if not self._options.dry_run and not self._options.verify_only:
+            self._record(row_of_failure(table, error, self._run))
+
+    def record_unlisted(self, error: UnlistedError) -> None:
+        """Record that a bucket cannot be listed."""
+        self._record(row_of_bucket(error, self._run))
+
+    def record_returns(self, ready: Iterable[Table]) -> None:
+        """Record which buckets, and tables, that failed as a whole before can be used again."""
+        wrong = {str(table.name) for table, _ in self._broken}
+        well = {str(table.name) for table in ready if self.was_listed(table)} - wrong
+        for name in sorted(self._ledger.broken() & (well | self._buckets)):
+            self._record(row_of_return(name, self._run))
 
     def record_refusals(self, refusals: Iterable[Refusal]) -> None:
         """Record the days that are not loaded because that would lose rows, each once.
@@ -345,8 +366,10 @@ class Planner:
         try:
             listed = self._bundles(table, problems)
         except BucketError as exc:
+            if self.was_listed(table):  # else it is recorded already
+                self._unlisted.add(str(table.name))
+                self._record_failure(table, exc)
             self.problem(str(table.name), str(exc))
-            self._unlisted.add(str(table.name))
             return []
         for what, why in problems:
             self._console.event("object.foreign", "warning", object=what, error=why)

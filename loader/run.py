@@ -28,7 +28,7 @@ from loader.bigquery.record import STARTED, Outcome, Run, row_of_unread
 from loader.bigquery.reference import Reference
 from loader.bigquery.warehouse import Warehouse
 from loader.cli.console import Progress
-from loader.errors import FailureClass, UsageError
+from loader.errors import FailureClass, LoaderError, UnlistedError, UsageError
 from loader.loading import Loading
 from loader.notify.outbox import Outbox
 from loader.notify.receivers import NO_SECRETS, secrets_from
@@ -122,7 +122,11 @@ class Loader:
         Raises:
             RunError, BucketError, WarehouseError: the whole run failed.
         """
-        found = self.planner.discover()
+        try:
+            found = self.planner.discover()
+        except UnlistedError as exc:
+            self._tell_of_bucket(exc)
+            raise
         self._ledger.prepare()
         self.planner.prepare_requests()
         for table in found + [table for table, _ in self.planner.unusable]:
@@ -134,6 +138,7 @@ class Loader:
             stack.enter_context(self._batches)
             ready = self.planner.prepare(found)
             due, refusals = self.planner.plan(ready, self._options.force, take=True)
+            self.planner.record_returns(ready)
             due = self.planner.within_quota(due)
             verifier = Verifier(
                 self._options,
@@ -156,6 +161,20 @@ class Loader:
         self._finish_first_loads(ready, outcomes)
         sweep(self._options.staging, self._options.patience_s, self._console)
         return list(outcomes.values())
+
+    def _tell_of_bucket(self, error: UnlistedError) -> None:
+        """Record that a bucket cannot be listed, so that receivers are told.
+
+        Without a ledger nothing has been loaded yet, and a name is wrong: whoever gave it sees it.
+        """
+        try:
+            if not self._ledger.exists():
+                return
+            self._ledger.prepare()
+            with self.outbox, self._batches:
+                self.planner.record_unlisted(error)
+        except LoaderError as exc:  # the run ends with the bucket's error
+            self._console.event("ledger.not_written", "error", error=str(exc))
 
     def _rounds(
         self,

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
+from jostler.format.urls import is_bucket_url
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
@@ -34,7 +36,8 @@ SELECT `table` AS table_name, SUM(RowsRead) AS n, SUM(RowsRejected) AS bad FROM 
     PARTITION BY `table`, `date` ORDER BY TableMade DESC, Attempt DESC, Finished DESC) AS nth
   FROM `{loads}` WHERE `date` >= '{since}' AND Status IN ('success', 'rejected', 'deleted')
 ) WHERE nth = 1 AND Status != 'deleted' GROUP BY 1"""
-# Of a table as a whole, any later row of one of its days says that it could be used again.
+# Of a table as a whole, any later row of one of its days says that it could be used again, and a
+# later row without a day that says skipped: that nothing was wrong with the table, or the bucket.
 _FAILING_SQL = """\
 SELECT * EXCEPT (nth, later) FROM (
   SELECT `table`, `date`, Status, Attempt, Finished, RowsRead, RowsRejected, JobID, RunID,
@@ -42,16 +45,17 @@ SELECT * EXCEPT (nth, later) FROM (
     ROW_NUMBER() OVER (
       PARTITION BY `table`, `date` ORDER BY TableMade DESC, Attempt DESC, Finished DESC) AS nth,
     MAX(IF(`date` IS NULL, NULL, Finished)) OVER (PARTITION BY `table`) AS later
-  FROM `{loads}` WHERE Status != 'skipped'
-) WHERE nth = 1 AND Status NOT IN ('success', 'deleted')
+  FROM `{loads}` WHERE Status != 'skipped' OR `date` IS NULL
+) WHERE nth = 1 AND Status NOT IN ('success', 'deleted', 'skipped')
   AND (`date` IS NOT NULL OR later IS NULL OR Finished > later)
 ORDER BY `table`, `date`"""
 _SINCE_SQL = """\
 SELECT l.`table`, l.`date`, MIN(l.Finished) AS since, COUNT(*) AS times FROM `{loads}` AS l
 LEFT JOIN (
   SELECT `table`, `date`, MAX(Finished) AS good FROM `{loads}`
-  WHERE Status IN ('success', 'deleted') GROUP BY 1, 2
-) AS g ON g.`table` = l.`table` AND g.`date` = l.`date`
+  WHERE Status IN ('success', 'deleted') OR (Status = 'skipped' AND `date` IS NULL) GROUP BY 1, 2
+) AS g ON g.`table` = l.`table`
+  AND IFNULL(g.`date`, DATE '0001-01-01') = IFNULL(l.`date`, DATE '0001-01-01')
 WHERE l.Status = 'failed' AND (g.good IS NULL OR l.Finished > g.good) GROUP BY 1, 2"""
 _REQUESTS_SQL = "SELECT * FROM `{requests}`"
 ENDED = frozenset({"done", "failed", "given up"})
@@ -92,12 +96,13 @@ class Failing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
-    """How the loads of one table stand.
+    """How the loads of one table stand, or that a bucket cannot be listed.
 
     Attributes:
-        table: as project.dataset.table.
-        experiment: as in the bucket; empty if an older loader wrote all of its rows.
-        datatype: as in the bucket, or the table's name.
+        table: as project.dataset.table; or the URL of a bucket that failed in the last week, which
+            is no longer shown when it was listed again.
+        experiment: as in the bucket; empty of a bucket, or if an older loader wrote all its rows.
+        datatype: as in the bucket, or the table's name; empty of a bucket.
         success: when a day was last loaded.
         newest: the newest day that was loaded.
         rejected: the fraction of bad rows in the days of data of the last week; None without rows.
@@ -158,20 +163,22 @@ def load_status(
     }
     failing: dict[str, list[Failing]] = defaultdict(list)
     for row in ask(_FAILING_SQL.format(loads=loads, **named)):
+        if is_bucket_url(row["table"]) and row["Finished"].date() < since:
+            continue
         began, count = times.get((row["table"], row["date"]), (None, 0))
         failing[row["table"]].append(Failing(row=row, since=began, times=count))
     tables = [
         TableStatus(
             table=table,
             experiment=one["experiment"] or "",
-            datatype=one["datatype"] or table.rpartition(".")[2],
+            datatype=one["datatype"] or ("" if is_bucket_url(table) else table.rpartition(".")[2]),
             success=one["success"],
             newest=one["newest"],
             rejected=bad.get(table),
             failing=tuple(failing[table]),
         )
         for table, one in sorted(sums.items())
-        if not experiment or is_of(experiment, table, one["experiment"] or "")
+        if (failing[table] if is_bucket_url(table) else _is_asked(experiment, table, one))
     ]
     asked = None
     if requests:
@@ -192,6 +199,10 @@ def _merged(rows: Iterable[Json]) -> dict[str, Json]:
         for key in ("success", "newest"):
             one[key] = max(filter(None, (one[key], row[key])), default=None)
     return found
+
+
+def _is_asked(experiment: str, table: str, one: Json) -> bool:
+    return not experiment or is_of(experiment, table, one["experiment"] or "")
 
 
 def is_of(experiment: str, table: str, noted: str) -> bool:

@@ -1,4 +1,4 @@
-"""URLs of receivers as they may be shown: a path or a query may hold a token.
+"""URLs of receivers as they may be shown, for a path or a query may hold a token; and of buckets.
 
 Pure.
 """
@@ -6,6 +6,11 @@ Pure.
 from __future__ import annotations
 
 from urllib.parse import urlsplit
+
+
+def is_bucket_url(text: str) -> bool:
+    """Return whether a text is the URL of a bucket, and not a table's name."""
+    return text.startswith(("gs://", "file://"))
 
 
 def masked(url: str) -> str:

@@ -38,16 +38,16 @@ def columns(text: str) -> Fields:
 
 
 LOADS_FIELDS = columns("""
-table         STRING    Table as project.dataset.table.
+table         STRING    Table as project.dataset.table; or the URL of a bucket that was not listed.
 Experiment    STRING    The experiment, as in the bucket.
 Datatype      STRING    The datatype, as in the bucket.
-date          DATE      Day of the data; null when it is about the table as a whole.
+date          DATE      Day of the data; null when it is about table or bucket as a whole.
 Status        STRING    success, skipped, failed, rejected (too many bad rows), abandoned, deleted.
 Attempt       INTEGER   Load jobs of this day of this table so far.
 Started       TIMESTAMP When this loader began with the day.
 Finished      TIMESTAMP When this row was written.
 Seconds       FLOAT     From beginning to end, waiting included.
-Reason        STRING    Why the day was due.
+Reason        STRING    Why the day was due; well again: table or bucket had failed as a whole.
 RequestID     STRING    The request that the day was loaded for; see the table requests.
 RequestedAt   TIMESTAMP When that was asked for; null of a day that nobody asked for.
 Bundles       INTEGER   Objects of the day.
@@ -115,8 +115,8 @@ Version       STRING    Of the loader, of Python and of Spark.
 """)
 
 NOTIFICATION_FIELDS = columns("""
-table         STRING    Table of the day, as project.dataset.table; null of a subscription.
-date          DATE      The day that the receiver is told of; null of a subscription or a table.
+table         STRING    Table of the day, or URL of a bucket; null of a subscription.
+date          DATE      The day told of; null of a subscription, a table or a bucket.
 EventID       STRING    Id of the CloudEvent; the same whenever the event is sent.
 Type          STRING    Of the CloudEvent, as jostler.day.loaded; null of a subscription.
 Receiver      STRING    Digest of the receiver's whole URL.
@@ -166,6 +166,12 @@ SELECT `table`, `date`, TableMade, Bundles, RowsLoaded, {objects} FROM (
   FROM `{loads}` WHERE `table` IN UNNEST(@tables) AND Status IN ('success', 'deleted')
     AND `date` >= '{start}' AND `date` <= '{end}'
 ) WHERE nth = 1"""
+
+# A failure as a whole ends with any later row that is none.
+_BROKEN_SQL = """\
+SELECT `table` FROM `{loads}` WHERE Status != 'skipped' OR `date` IS NULL GROUP BY 1
+HAVING MAX(IF(`date` IS NULL AND Status = 'failed', Finished, NULL))
+  > IFNULL(MAX(IF(`date` IS NULL AND Status = 'failed', NULL, Finished)), TIMESTAMP '1970-01-01')"""
 
 _JOBS_SQL = """\
 SELECT `table`, COUNT(DISTINCT JobID) AS n FROM `{loads}`
@@ -313,6 +319,11 @@ class Ledger:
             return True
         found = self._warehouse.get_table(self.name(LOADS))
         return found is not None and any(field.name == column for field in found.schema)
+
+    def broken(self) -> set[str]:
+        """Return the names of tables, and URLs of buckets, that last failed as a whole."""
+        sql = _BROKEN_SQL.format(loads=self.name(LOADS))
+        return {row["table"] for row in self._warehouse.rows(sql)}
 
     def jobs(self, tables: Iterable[str], since: datetime) -> dict[str, int]:
         """Count the load jobs of tables since an instant."""

@@ -31,7 +31,8 @@ SUBSCRIBED, DELIVERED, WAITING, EXPIRED = "subscribed", "delivered", "waiting", 
 # The column Objects is left out: it has eight characters for each object of the day, which would
 # make events of hundreds of KB.
 # What is told once ends when the day ends otherwise; of a table as a whole, with the first day that
-# a run records which does not find the table wrong.
+# a run records which does not find the table wrong; of table or bucket, with a row without a day
+# that says skipped: nothing is wrong with it any more.
 _DUE_SQL = """\
 SELECT * EXCEPT (refused, fine, ended, failures, nth) FROM (
   SELECT *,
@@ -51,11 +52,12 @@ SELECT * EXCEPT (refused, fine, ended, failures, nth) FROM (
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)) AS ended
     FROM (
       SELECT * EXCEPT (Objects),
-        `date` IS NOT NULL AND COUNTIF(`date` IS NULL) OVER (
-          PARTITION BY `table`, RunID) = 0 AS fine,
+        IF(`date` IS NULL, Status = 'skipped',
+          COUNTIF(`date` IS NULL AND Status != 'skipped') OVER (
+            PARTITION BY `table`, RunID) = 0) AS fine,
         Status = 'failed' AND (IFNULL(ErrorClass, '') IN ({refusals})
           OR (`date` IS NULL AND IFNULL(FailureClass, '') NOT IN ({passing}))) AS refused
-      FROM `{loads}` WHERE Status != 'skipped'
+      FROM `{loads}` WHERE Status != 'skipped' OR `date` IS NULL
     )
   )
 )

@@ -18,10 +18,13 @@ from loader.plan.due import Status, object_digest
 if TYPE_CHECKING:
     from loader.bigquery.tables import Ready
     from loader.bigquery.warehouse import Json
-    from loader.errors import LoaderError
+    from loader.errors import LoaderError, UnlistedError
     from loader.plan.discover import Table
     from loader.plan.due import Asked, Known, TableDay
     from loader.spark.wave import StagingPaths, Verified
+
+WELL_AGAIN = "well again"
+"""The Reason of a row that ends the failure of a table or bucket as a whole."""
 
 STARTED = "%Y%m%dt%H%M%S"
 _NUMBERS = (
@@ -231,15 +234,34 @@ def row_of_unread(
 
 def row_of_failure(table: Table, error: LoaderError, run: Run) -> Json:
     """Return the ledger row of a datatype that failed as a whole, without a date."""
+    why = _error_columns(type(error).__name__, str(error))
+    return _row_of_whole(_table_columns(table), Status.FAILED, run) | why
+
+
+def row_of_bucket(error: UnlistedError, run: Run) -> Json:
+    """Return the ledger row of a bucket that cannot be listed: its URL stands for a table."""
+    why = _error_columns(error.label, str(error))
+    return _row_of_whole({"table": error.bucket}, Status.FAILED, run) | why
+
+
+def row_of_return(name: str, run: Run) -> Json:
+    """Return the ledger row of a table or bucket that can be used after it had failed as a whole.
+
+    Other rows would say that only when a day is due again, which may never be.
+    """
+    why = _error_columns("", "")
+    return _row_of_whole({"table": name, "Reason": WELL_AGAIN}, Status.SKIPPED, run) | why
+
+
+def _row_of_whole(about: Json, status: Status, run: Run) -> Json:
     now = datetime.now(UTC).isoformat()
     return {
-        **_table_columns(table),
-        "Status": str(Status.FAILED),
+        **about,
+        "Status": str(status),
         "Started": now,
         "Finished": now,
         **dict.fromkeys(("RowsRead", "RowsLoaded", "RowsRejected"), 0),
         **dict.fromkeys(("RowsRepeated", "RowsWithheld"), 0),
-        **_error_columns(type(error).__name__, str(error)),
         **_run_columns(run),
     }
 

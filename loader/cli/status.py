@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from jostler.archive.load_status import LoadStatus, TableStatus, load_status, open_requests
+from jostler.format.urls import is_bucket_url
 from loader.bigquery.ledger import LOADS, Ledger
 from loader.bigquery.notifications import Flaws, Notifications, day_key
 from loader.bigquery.warehouse import Warehouse
@@ -114,7 +115,7 @@ def _print(
     asked = Counter((row.get("Experiment"), row.get("Datatype")) for row in waiting)
     rows = [
         (
-            table.table.partition(".")[2],
+            table.table if is_bucket_url(table.table) else table.table.partition(".")[2],
             _instant(table.success),
             table.newest or "never",
             _waiting(table) if due is None else due.get(table.table, 0),

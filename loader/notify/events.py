@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from jostler.format.urls import is_bucket_url
 from loader.errors import WOULD_LOSE
 from loader.explain import Flaw, advice, is_refusal, sentence
 
@@ -32,7 +33,7 @@ _SHOWN_MAX = 1000
 
 
 class Kind(StrEnum):
-    """What an event says of a day, or of a table as a whole; the end of its `type`."""
+    """What an event says of a day, or of a table or bucket as a whole; the end of its `type`."""
 
     LOADED = "loaded"
     REFUSED = "refused"
@@ -47,9 +48,11 @@ KIND_OF_STATUS = {
     "abandoned": Kind.ABANDONED,
 }
 """Statuses of ledger rows that are told; of failures, the third in a row and refusals."""
+WHOLES = ("table", "bucket")
+"""What an event is about if not about a day."""
 TYPES = (
     *(f"jostler.day.{kind}" for kind in Kind),
-    *(f"jostler.table.{kind}" for kind in (Kind.REFUSED, Kind.FAILED)),
+    *(f"jostler.{what}.{kind}" for what in WHOLES for kind in (Kind.REFUSED, Kind.FAILED)),
 )
 
 
@@ -60,8 +63,8 @@ class Event:
     Attributes:
         id: identifies the ledger row.
         type: one of `TYPES`.
-        table: of the day, as project.dataset.table.
-        day: the day; None if it is about the table as a whole.
+        table: of the day, as project.dataset.table; or the URL of a bucket.
+        day: the day; None if it is about the table or bucket as a whole.
         finished: when the ledger row was written, UTC.
         body: the bytes of the request.
     """
@@ -83,7 +86,9 @@ def event_of(row: Mapping[str, Any], ledger: TableName, flaw: Flaw | None = None
         flaw: the first bad row of the day, if it has one.
     """
     kind = Kind.REFUSED if is_refusal(row) else KIND_OF_STATUS[row["Status"]]
-    what, of = ("table", "") if row["date"] is None else ("day", f"/{row['date']}")
+    what, of = "day", f"/{row['date']}"
+    if row["date"] is None:
+        what, of = "bucket" if is_bucket_url(row["table"]) else "table", ""
     data = {key: _plain(value) for key, value in row.items()}
     about: dict[str, str] = {
         "specversion": "1.0",

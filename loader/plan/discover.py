@@ -36,7 +36,7 @@ from jostler.schema import (
     merged,
     table_schema,
 )
-from loader.errors import BucketError, LoaderError, NoBucketError, SchemaError
+from loader.errors import BucketError, LoaderError, NoBucketError, SchemaError, UnlistedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -166,12 +166,16 @@ def discover(buckets: Iterable[Bucket], options: Selection) -> Discovered:
     """Find the datatypes of all buckets and the tables that they go to.
 
     Raises:
-        BucketError: a bucket cannot be listed, or does not exist.
+        UnlistedError: a bucket cannot be listed, or does not exist.
     """
     found = Discovered()
     by_table: dict[tuple[TableName, str], list[Source]] = defaultdict(list)
     for bucket in buckets:
-        for source in _of_bucket(bucket, options, found):
+        try:
+            sources = list(_of_bucket(bucket, options, found))
+        except BucketError as exc:
+            raise UnlistedError(bucket.url, exc) from exc
+        for source in sources:
             name = table_name(options.naming, options.project, source.place, source.datatype)
             by_table[name, source.place.root].append(source)
     wanted: dict[str, set[str]] = defaultdict(set)

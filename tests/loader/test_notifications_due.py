@@ -58,12 +58,19 @@ TOLD = {
 TABLES = {
     "schema": "wrong wrong fine wrong both wrong",
     "network": "down down down down fine down",
+    "dormant": "down down back down down down back wrong wrong",
+    "gs://b": "wrong wrong back wrong",
 }
-"""Runs: the table was found wrong, was fine, or was wrong in one of its buckets."""
+"""Runs: the table was found wrong, was fine, was wrong in one of its buckets, or could be used
+again though no day was due."""
 TOLD_OF_TABLES = {
     ("schema", 0, "jostler.table.refused"),
     ("schema", 3, "jostler.table.refused"),
     ("network", 2, "jostler.table.failed"),
+    ("dormant", 5, "jostler.table.failed"),
+    ("dormant", 7, "jostler.table.refused"),
+    ("gs://b", 0, "jostler.bucket.refused"),
+    ("gs://b", 3, "jostler.bucket.refused"),
 }
 
 
@@ -127,7 +134,9 @@ def test_a_table_as_a_whole_is_told_once_until_a_run_finds_it_well(due: Due) -> 
         for nth, word in enumerate(history.split()):
             if word in {"fine", "both"}:
                 rows.append(row(nth, "success", "", date="2026-01-01", table=table))
-            if word != "fine":
+            if word == "back":
+                rows.append(row(nth, "skipped", "", table=table))
+            elif word != "fine":
                 kind = "transient" if word == "down" else "schema"
                 rows.append(row(nth, "failed", kind, FailureClass=kind, table=table))
 

@@ -50,7 +50,7 @@ def loads(site: Site, status: LoadStatus) -> bytes:
 
 def _row(one: TableStatus, now: datetime) -> list[Content]:
     return [
-        link(one.table, datatype_url(one.datatype)),
+        link(one.table, datatype_url(one.datatype)) if one.datatype else one.table,
         instant(one.success, now) if one.success else "never",
         str(one.newest or "never"),
         str(len(one.failing)),
