@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bench.files import NO_UUID, STARTED
 from jostler.bundle import Entry, FileState, Header, OpenBundle, content_hash
-from jostler.bundle.bundle import index_object
+from jostler.bundle.index import index_object
 from jostler.format.compression import FAST
 from jostler.format.names import BundleName, Day, Kind, Place
 from jostler.format.row import Archiver

@@ -31,7 +31,7 @@ from jostler.archive.compact_merge import merge, planned
 from jostler.archive.compact_plan import Group, member_in_memory
 from jostler.archive.hashes import many
 from jostler.bundle import Archiver, Entry, FileState, Header, OpenBundle, content_hash
-from jostler.bundle.bundle import index_object
+from jostler.bundle.index import index_object
 from jostler.format.blocks import BLOCK_BYTES
 from jostler.format.compression import FAST, SMALL
 from jostler.format.names import BundleName, Day, Kind, Place

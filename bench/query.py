@@ -36,7 +36,7 @@ from bench.files import Kind as Files
 from bench.loader import _ddl, _struct
 from bench.watched import watched
 from jostler.bundle import Entry, FileState, OpenBundle, content_hash
-from jostler.bundle.bundle import index_object
+from jostler.bundle.index import index_object
 from jostler.schema import INDEX1_FIELDS, fields_from_api, table_schema, to_json
 from jostler.storage import open_storage, upload_id
 

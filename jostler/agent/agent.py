@@ -50,6 +50,7 @@ from jostler.bundle import (
     Judging,
     OpenBundles,
     Uploads,
+    native_index_rows,
 )
 from jostler.config import Mode
 from jostler.full_sign import FullSign
@@ -122,7 +123,13 @@ class Agent:
         self.status = Status(config, self._why, self._native)
         self._reporter = Reporter(self.status, self._tally, self._in_flight, on_stored)
         self._uploads = Uploads(
-            Commit(self._buckets.open, self._journal, self._spool, self.status.upload_stats),
+            Commit(
+                self._buckets.open,
+                self._journal,
+                self._spool,
+                self.status.upload_stats,
+                native_index_rows(self._native),
+            ),
             threads=config.upload_concurrency,
             wake=arrivals.wake,
         )

@@ -15,7 +15,7 @@ import orjson
 
 from jostler import build
 from jostler.bundle import Archiver, Bundle, Entry, Facts, FileState, Header, OpenBundle, Rejection
-from jostler.bundle.bundle import index_object
+from jostler.bundle.index import index_object
 from jostler.format.compression import FAST
 from jostler.format.names import REJECTED, BundleName, Day, Kind, Place
 from jostler.format.row import content_hash

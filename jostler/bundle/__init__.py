@@ -12,6 +12,7 @@ from jostler.bundle.events import CleanedUp, Event, GivenBack, Stored
 from jostler.bundle.file import read_file, unlink_in_state, unlink_stored
 from jostler.bundle.in_flight import InFlight, State
 from jostler.bundle.in_flight_bundles import InFlightBundles, Released
+from jostler.bundle.index import index_object, native_index_rows
 from jostler.bundle.job import Halt, Stage, UploadJob
 from jostler.bundle.journal import SEALED, Journal
 from jostler.bundle.judging import NOTED_BYTES, Judging
@@ -87,6 +88,8 @@ __all__ = [
     "Uploads",
     "content_hash",
     "has_hash",
+    "index_object",
+    "native_index_rows",
     "native_reader",
     "one_line",
     "read_batch",

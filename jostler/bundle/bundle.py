@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from itertools import chain, count, repeat
 from typing import TYPE_CHECKING
 
 import orjson
@@ -16,9 +15,8 @@ from msgspec import Struct
 
 from jostler.bundle.entry import Entries
 from jostler.format.blocks import Block, BlockWriter
-from jostler.format.index_row import Facts, index_raw, last_members, place, shared
-from jostler.format.names import BundleName, Kind, display
-from jostler.format.row import Archiver, Rejection, instant, row, row_head
+from jostler.format.names import BundleName, Kind
+from jostler.format.row import Archiver, Rejection, row, row_head
 from jostler.storage import new_upload_id
 
 if TYPE_CHECKING:
@@ -233,38 +231,3 @@ class OpenBundle:
             row_bytes=self.size_bytes,
             reason=reason,
         )
-
-
-def index_object(header: Header, attempt: Attempt) -> bytes:
-    """Return the index object: one row for each row of the data object, in the same order."""
-    writer = BlockWriter(header.compression)
-    name = header.name
-    head = row_head(header.archiver, name.day, f"{header.bucket}/{header.index_name}")
-    told_of_all = shared(name.datatype, name.node, header.url)
-    has_facts = header.index_form is IndexForm.WITH_FACTS
-    entries = attempt.entries
-    all_facts = chain(entries.facts, repeat(None))
-    # By columns: an entry as an object for each line would take as long as the line.
-    columns = zip(count(1), entries.rows(), all_facts, _places(attempt), strict=False)
-    for line, (path, _, size, mtime_ns, _, added_us, digest), facts, lies in columns:
-        filename = orjson.dumps(display(path.partition("/")[2]))
-        raw = index_raw(
-            filename,
-            size=size,
-            added=instant(added_us),
-            shared=told_of_all,
-            line=line,
-            digest=digest.hex(),
-            place=lies,
-            # Start is the file's mtime if no flag fills it.
-            last=last_members(facts or Facts(mtime_ns // 1000, None, None)) if has_facts else b"}",
-        )
-        writer.add(row(head, filename, raw))
-    return writer.finish()
-
-
-def _places(attempt: Attempt) -> Iterator[bytes]:
-    """Yield for each line the members of its index row that say where its block lies."""
-    ends = [*(block.line for block in attempt.blocks[1:]), len(attempt.entries) + 1]
-    for block, end in zip(attempt.blocks, ends, strict=True):
-        yield from repeat(place(block), end - block.line)

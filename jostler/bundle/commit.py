@@ -14,8 +14,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from jostler.bundle.bundle import Attempt, Bundle, Header, OpenBundle, index_object
+from jostler.bundle.bundle import Attempt, Bundle, Header, OpenBundle
 from jostler.bundle.file import read_file
+from jostler.bundle.index import index_object
 from jostler.bundle.job import JOURNAL, Halt, Stage, UploadJob
 from jostler.bundle.record import Record
 from jostler.bundle.stored_index import describes
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from jostler.bundle.confined import Confined
     from jostler.bundle.entry import Entry
+    from jostler.bundle.index import IndexRows
     from jostler.bundle.journal import Journal
     from jostler.bundle.upload_stats import UploadStats
     from jostler.format.row import Rejection
@@ -46,6 +48,7 @@ class Commit:
         journal: where records are kept.
         spool: the files of the experiment, as entries name them.
         stats: records each step that is tried.
+        index_rows: writes the rows of index objects as far as it can.
     """
 
     def __init__(
@@ -54,7 +57,9 @@ class Commit:
         journal: Journal,
         spool: Confined,
         stats: UploadStats,
+        index_rows: IndexRows | None = None,
     ) -> None:
+        self._index_rows = index_rows
         self._open_storage = open_storage
         self._journal = journal
         self._spool = spool
@@ -146,7 +151,7 @@ class Commit:
 
     def _index(self, job: UploadJob) -> UploadJob:
         assert job.winner
-        index = index_object(job.header, job.winner)
+        index = index_object(job.header, job.winner, self._index_rows)
         metadata = _metadata(job.winner, job.header)
         # The index is made from the winner, not from the newest attempt: after a crash the object
         # may hold the rows of an earlier attempt, and the index's offsets must be those of its

@@ -170,18 +170,25 @@ class Entries:
         return self._paths
 
     @property
+    def numbers(self) -> array[int]:
+        """Five for each, in order, as `EntryRow` has them."""
+        return self._numbers
+
+    @property
+    def hashes(self) -> list[bytes]:
+        """The hashes, in order."""
+        return self._hashes
+
+    @property
     def span_us(self) -> tuple[int, int]:
         """When the first and the last file were read, microseconds since 1970."""
         added_us = self._numbers[4::5]
         return min(added_us), max(added_us)
 
     @property
-    def written_s(self) -> Iterator[float]:
-        """When each file was last written or moved, Unix time."""
-        return (
-            max(mtime_ns, ctime_ns) / 1e9
-            for mtime_ns, ctime_ns in zip(self._numbers[2::5], self._numbers[3::5], strict=True)
-        )
+    def written_ns(self) -> Iterator[int]:
+        """When each file was last written or moved, nanoseconds since 1970."""
+        return map(max, self._numbers[2::5], self._numbers[3::5])
 
     def at(self, line: int) -> Entry:
         """Return the entry of a line, 0 for the first.
@@ -210,6 +217,16 @@ class Entries:
         return zip(
             self._paths, numbers, numbers, numbers, numbers, numbers, self._hashes, strict=True
         )
+
+    def between(self, first: int, end: int) -> Entries:
+        """Return the entries from one line on up to another, 0 for the first."""
+        made = Entries()
+        made._paths = self._paths[first:end]
+        made._numbers = self._numbers[5 * first : 5 * end]
+        made._hashes = self._hashes[first:end]
+        made._facts = self._facts[first:end]
+        made._with_facts = sum(facts is not None for facts in made._facts)
+        return made
 
     def __len__(self) -> int:
         return len(self._paths)

@@ -30,9 +30,18 @@ pub fn texts<'a>(documents: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
     hashes(documents).iter().map(text).collect()
 }
 
+/// Returns a hash as index rows have it.
 pub fn text(hash: &Hash) -> String {
-    let digits = hash.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])).collect()
+    digits(hash).iter().map(|digit| char::from(*digit)).collect()
+}
+
+/// Returns the same as bytes.
+pub fn digits(hash: &Hash) -> [u8; 2 * HASH_BYTES] {
+    let mut made = [0; 2 * HASH_BYTES];
+    for (two, byte) in made.chunks_mut(2).zip(hash) {
+        two.copy_from_slice(&[byte >> 4, byte & 15].map(|it| b"0123456789abcdef"[usize::from(it)]));
+    }
+    made
 }
 
 #[cfg(test)]

@@ -9,6 +9,9 @@ pub mod fields;
 pub mod file;
 pub mod hash;
 pub mod index;
+pub mod index_rows;
+pub mod index_text;
+pub mod instant;
 pub mod judge;
 pub mod merge;
 pub mod moments;
@@ -27,6 +30,9 @@ mod jostler_native {
     use pyo3::prelude::*;
     use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
     use pyo3::types::{PyBytes, PyString};
+
+    #[pymodule_export]
+    use crate::index_rows::python::index_rows;
 
     use crate::fields::{Field, Record};
     use crate::file::{self, Rules};

@@ -10,6 +10,7 @@ use blake2b_simd::Params;
 
 use crate::hash::{self, HASH_BYTES};
 use crate::index::{Identity, Index, Row, Run};
+use crate::index_text::{self, IndexRow};
 
 /// A row: which index, and which row of it, from 0.
 pub type Place = (u32, u32);
@@ -105,6 +106,9 @@ impl<T: AsRef<[u8]> + 'static, I: Deref<Target = Index<T>>> Merge<I> {
     pub fn index(&self, target: &Target, out: &mut Vec<u8>) -> Vec<usize> {
         let mut blocks = target.blocks.iter().peekable();
         let mut block = (0, 0);
+        // In most rows these are as in the row before.
+        let (mut archiver, mut head) = (None, Vec::new());
+        let (mut last_node, mut shared) = (None, Vec::new());
         let mut ends = Vec::with_capacity(self.order.len());
         for (line, place) in self.order.iter().enumerate().map(|(at, place)| (at + 1, place)) {
             while let Some((_, offset, length)) = blocks.next_if(|(first, ..)| *first <= line) {
@@ -112,48 +116,27 @@ impl<T: AsRef<[u8]> + 'static, I: Deref<Target = Index<T>>> Merge<I> {
             }
             let (index, row, text) = self.row(*place);
             let (node, filename, hash) = index.identity(row);
-            let hash = hash::text(hash);
-            let numbers =
-                [row.size, line as u64, block.0, block.1].map(|number| number.to_string());
-            let [size, line, offset, length] = numbers.each_ref().map(|number| number.as_bytes());
-            let parts: [&[u8]; 33] = [
-                b"{\"date\":",
-                target.date,
-                b",\"archiver\":{\"Version\":\"",
-                row.version.of(text),
-                b"\",\"GitCommit\":\"",
-                row.commit.of(text),
-                b"\",\"ArchiveURL\":",
-                target.index_url,
-                b",\"Filename\":\"",
-                filename,
-                b"\"},\"raw\":{\"Filename\":\"",
-                filename,
-                b"\",\"Size\":",
-                size,
-                b",\"TimeAdded\":\"",
-                row.added.of(text),
-                b"\",\"Datatype\":",
-                target.datatype,
-                b",\"Node\":\"",
-                node.as_bytes(),
-                b"\",\"ArchiveURL\":",
-                target.url,
-                b",\"Line\":",
-                line,
-                b",\"Hash\":\"",
-                hash.as_bytes(),
-                b"\",\"Offset\":",
-                offset,
-                b",\"Length\":",
-                length,
-                b",\"Start\":",
-                row.last.of(text),
-                b"}}\n",
-            ];
-            for part in parts {
-                out.extend_from_slice(part);
+            let (version, commit) = (row.version.of(text), row.commit.of(text));
+            if archiver != Some((version, commit)) {
+                head = index_text::head(target.date, version, commit, target.index_url);
+                archiver = Some((version, commit));
             }
+            if last_node != Some(node) {
+                shared = index_text::shared(target.datatype, node.as_bytes(), target.url);
+                last_node = Some(node);
+            }
+            IndexRow {
+                head: &head,
+                filename,
+                size: row.size,
+                added: row.added.of(text),
+                shared: &shared,
+                line: line as u64,
+                hash,
+                block,
+                last: row.last.of(text),
+            }
+            .write(out);
             ends.push(out.len());
         }
         ends

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jostler.archive.native_index import index_reader
 from jostler.bundle import Archiver, Entry, FileState, Header, OpenBundle, content_hash
-from jostler.bundle.bundle import index_object
+from jostler.bundle.index import index_object
 from jostler.format.compression import FAST
 from jostler.format.names import BundleName, Day
 from jostler.schema import Use, fields_from_api, table_schema

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from jostler.archive.audit.remake import micros
 from jostler.bundle import Archiver, Entry, FileState, Header, OpenBundle
-from jostler.bundle.bundle import index_object
 from jostler.bundle.commit import _data_metadata, _metadata
+from jostler.bundle.index import index_object
 from jostler.format.compression import SMALL
 from jostler.format.names import BundleName, Day, Kind, Place
 from jostler.format.row import content_hash

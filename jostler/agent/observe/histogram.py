@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,25 @@ class Histogram:
             below = end
         self._counts[-1] += len(ordered) - below
         self.sum += sum(ordered)
+
+    def add_since(self, now_ns: int, moments_ns: Iterable[int]) -> None:
+        """Count the seconds since each of many moments, 0 for those that are yet to come.
+
+        Without a step in Python for each: a backlog has twenty thousand files a second.
+
+        Args:
+            now_ns: nanoseconds since 1970.
+            moments_ns: in the same unit.
+        """
+        ordered = sorted(moments_ns)
+        below = 0
+        for place, bound in enumerate(self._bounds):
+            end = len(ordered) - bisect_left(ordered, now_ns - round(bound * 1e9))
+            self._counts[place] += end - below
+            below = end
+        self._counts[-1] += len(ordered) - below
+        past = bisect_right(ordered, now_ns)
+        self.sum += (past * now_ns - sum(ordered[:past])) / 1e9
 
     def copy(self) -> Histogram:
         """Return a copy of the current counts."""

@@ -83,7 +83,8 @@ class Reporter:
         """Record that a bundle is durable."""
         if self._on_stored:
             self._on_stored(job)
-        name, now_s = job.header.name, time.time()
+        name, now_ns = job.header.name, time.time_ns()
+        now_s = now_ns / 1e9
         entries = job.record.attempts[-1].entries
         datatype = name.datatype
         if datatype not in self._times:  # an earlier process with other datatypes made it
@@ -95,7 +96,7 @@ class Reporter:
                 self._times[kind].object_bytes.add([size])
         if job.upload_s:
             times.upload_s.add([job.upload_s])
-        times.stored_s.add(max(0.0, now_s - written_s) for written_s in entries.written_s)
+        times.stored_s.add_since(now_ns, entries.written_ns)
         self._last_success_s[datatype] = now_s
         self._stored[datatype].appendleft(
             StoredBundleView(

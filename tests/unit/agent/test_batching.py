@@ -27,8 +27,8 @@ from jostler.bundle import (
     native_reader,
     read_batch,
 )
-from jostler.bundle.bundle import index_object
 from jostler.bundle.entry import Entries
+from jostler.bundle.index import index_object
 from jostler.config import BadFiles
 from jostler.format.compression import AUTO
 from jostler.schema import Field, Judge, Use

@@ -30,8 +30,9 @@ from jostler.bundle import (
     Stamp,
     content_hash,
 )
-from jostler.bundle.bundle import IndexForm, index_object
+from jostler.bundle.bundle import IndexForm
 from jostler.bundle.entry import Entries
+from jostler.bundle.index import index_object
 from jostler.bundle.record import read
 from jostler.format.compression import AUTO
 from jostler.format.names import Day, Place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostler.agent.observe.histogram import Histogram
+from jostler.agent.observe.histogram import STORED_S, Histogram
 from jostler.agent.observe.history import MINUTES_KEPT, STEP_S, History, Totals
 from jostler.agent.observe.survey import Survey
 
@@ -33,6 +34,24 @@ def test_a_bucket_counts_what_does_not_exceed_its_bound(
     assert [count for _, count in histogram.buckets()] == [*expected, float(len(everything))]
     assert histogram.buckets()[-1][0] == "+Inf"
     assert histogram.count == len(everything)
+
+
+moments = st.integers(-(10**15), 10**15) | st.sampled_from([0, 1, -1, 10**9, 10**9 + 1])
+
+
+@given(st.lists(st.lists(moments)), st.integers(0, 2 * 10**18))
+def test_seconds_since_many_moments_are_counted_as_one_by_one(
+    batches: list[list[int]], now_ns: int
+) -> None:
+    """In the same buckets, to the nanosecond; a moment that is yet to come counts as 0."""
+    together, alone = Histogram(STORED_S), Histogram(STORED_S)
+    for ages_ns in batches:
+        together.add_since(now_ns, (now_ns - age_ns for age_ns in ages_ns))
+        for age_ns in ages_ns:
+            alone.add([max(0, age_ns) / 1e9])
+    assert together.buckets() == alone.buckets()
+    assert together.count == alone.count
+    assert math.isclose(together.sum, alone.sum, rel_tol=1e-9)
 
 
 def test_a_copy_of_a_histogram_stays_as_it_is() -> None:
