@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from jostler.bundle import Commit, Confined, Halt, Journal, Record, Stage, UploadJob, UploadStats
-from jostler.bundle.index import index_object
+from jostler.bundle.index import Part, index_object, rows
 from jostler.bundle.stored_index import describes
 from jostler.errors import ConflictError, TransientError
 from jostler.format.compression import SMALL
@@ -88,23 +88,26 @@ def test_a_bundle_is_journalled_before_it_is_sent_and_marked_when_it_has_its_ind
     assert gzip.decompress(parts.bucket.objects[NAME]).count(b"\n") == 3
 
 
-def test_the_index_has_the_rows_that_are_written_for_it(parts: Parts) -> None:
+@pytest.mark.parametrize("decided", [True, False])
+def test_the_index_has_the_rows_that_are_written_for_it(parts: Parts, *, decided: bool) -> None:
     """As far as the writer that the agent was given can write them."""
-    given: list[list[bytes] | None] = [[b"{}\n"], None]
-    for rows in given:
-        bucket = LateBucket()
-        commit = Commit(
-            lambda _, bucket=bucket: cast("Storage", bucket),
-            parts.journal,
-            Confined(str(parts.spool)),
-            UploadStats(),
-            lambda _, rows=rows: rows,
-        )
-        done = commit.advance(job())
-        assert isinstance(done, UploadJob)
-        parts.journal.remove(done.record)
-        index = gzip.decompress(bucket.objects[str(header().index_name)])
-        assert index == (b"{}\n" if rows else gzip.decompress(INDEX))
+    marks = b'"Version":"', b'"Version":"marked '
+
+    def written(part: Part) -> list[bytes] | None:
+        return [one.replace(*marks) for one in rows(part)] if decided else None
+
+    commit = Commit(
+        lambda _: cast("Storage", parts.bucket),
+        parts.journal,
+        Confined(str(parts.spool)),
+        UploadStats(),
+        written,
+    )
+    assert isinstance(commit.advance(job()), UploadJob)
+
+    expected = gzip.decompress(INDEX)
+    index = gzip.decompress(parts.bucket.objects[str(header().index_name)])
+    assert index == (expected.replace(*marks) if decided else expected)
 
 
 @pytest.mark.parametrize("fault", ["down", "lost"])
