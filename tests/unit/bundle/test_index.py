@@ -54,6 +54,22 @@ entries = st.builds(
     st.none() | facts,
 )
 
+# What makes a row unusual; any one of them in a row that is else a usual one.
+any_us = st.integers(-DAY_US, LATEST_US - 1)
+odd_name = st.tuples(plain, strange, plain).map("".join)
+odd_work_id = odd_name.filter(lambda name: "\udcff" not in name)  # no document has such a text
+odd_members: st.SearchStrategy[dict[str, Any]] = st.one_of(
+    st.fixed_dictionaries({"path": odd_name.map("foo1/{}".format) | plain}),
+    st.fixed_dictionaries({"hash": st.binary(max_size=17)}),
+    st.fixed_dictionaries({"added_us": any_us}),
+    st.fixed_dictionaries({"state": st.builds(FileState, *[st.integers(-(10**15), 10**15)] * 4)}),
+    st.fixed_dictionaries({"facts": st.builds(Facts, any_us, any_us, st.none() | odd_work_id)}),
+)
+
+
+def changed(entry: Entry, members: dict[str, Any]) -> Entry:
+    return entry._replace(**members)
+
 
 def attempt_of(files: Sequence[Entry], sizes: Sequence[int] = ()) -> Attempt:
     """Make an attempt whose blocks have so many files each, the last block the rest."""
@@ -91,39 +107,28 @@ def test_the_native_module_writes_usual_rows_as_python_does(
 
 
 @need_native
-@settings(max_examples=200, deadline=None)
-@given(st.data())
-def test_with_unusual_rows_the_index_is_the_same(data: st.DataObject) -> None:
+@settings(max_examples=150, deadline=None)
+@given(st.lists(entries | st.builds(changed, entries, odd_members), max_size=4))
+def test_with_unusual_rows_the_index_is_the_same(files: list[Entry]) -> None:
     """Names escaped, no UTF-8 or in no directory, strange years, no hash, facts of all kinds."""
-    any_us = st.integers(-DAY_US, LATEST_US - 1)
-    odd = st.builds(
-        Entry,
-        st.lists(plain | strange).map("".join).map("foo1/{}".format) | plain,
-        st.builds(FileState, *[st.integers(-(10**15), 10**15)] * 4),
-        any_us,
-        st.binary(max_size=20),
-        st.none() | st.builds(Facts, st.none() | any_us, any_us, st.lists(strange).map("".join)),
-    )
-    files = data.draw(st.lists(entries | odd, max_size=4))
-    attempt = attempt_of(files)
-    try:
-        expected = index_object(header(), attempt)
-    except TypeError:  # a WorkID that is no UTF-8 never comes out of a document
-        return
     assert WRITTEN
-    assert index_object(header(), attempt, WRITTEN) == expected
+    attempt = attempt_of(files)
+    assert index_object(header(), attempt, WRITTEN) == index_object(header(), attempt)
 
 
 @need_native
 @pytest.mark.parametrize(
     "other",
     [
-        *(ONE._replace(path=path) for path in ("a.json", 'foo1/"', "foo1/é", "foo1/\udcff")),
+        *(
+            ONE._replace(path=path)
+            for path in ("a.json", *map("foo1/{}".format, '"\\\n\x7fé\udcff'))
+        ),
         *(ONE._replace(hash=digest) for digest in (b"", bytes(15), bytes(32))),
         *(ONE._replace(added_us=micros) for micros in (-1, LATEST_US)),
         ONE._replace(state=FileState(1, 2, -1, 4)),
         *(ONE._replace(facts=Facts(start, None, None)) for start in (-1, LATEST_US, 1 << 70)),
-        *(ONE._replace(facts=Facts(None, 1, work_id)) for work_id in ('"', "é", "\udcff")),
+        *(ONE._replace(facts=Facts(None, 1, work_id)) for work_id in '"\\é\udcff'),
     ],
 )
 def test_what_needs_a_decision_is_left_to_python(other: Entry) -> None:
