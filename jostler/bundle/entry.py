@@ -221,9 +221,7 @@ class Entries:
     def between(self, first: int, end: int) -> Entries:
         """Return the entries from one line on up to another, 0 for the first."""
         made = Entries()
-        made._paths = self._paths[first:end]
-        made._numbers = self._numbers[5 * first : 5 * end]
-        made._hashes = self._hashes[first:end]
+        made._paths, made._numbers, made._hashes = self.part(first, end)
         made._facts = self._facts[first:end]
         made._with_facts = sum(facts is not None for facts in made._facts)
         return made
