@@ -11,12 +11,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from google.api_core.exceptions import NotFound
 from google.cloud import bigquery
-from google.cloud.bigquery.retry import DEFAULT_JOB_RETRY, DEFAULT_RETRY
 
 from jostler.archive import index_rows, index_sql
-from jostler.archive.bigquery_tables import TIMEOUT_S, open_client, translated
+from jostler.archive.bigquery_tables import columns_of, open_client, query_rows
 from jostler.archive.files import Bundle, File, NodeDay, Origin, Rejects, Tally
 from jostler.archive.index_sql import Source
 from jostler.format.bigquery_names import Naming, TableName, table_name
@@ -65,8 +63,7 @@ class BigQueryCatalogue:
         self._location = location
         self._naming = naming
         self._chunk_rows = chunk_rows
-        self._retry = DEFAULT_RETRY.with_timeout(patience_s)
-        self._job_retry = DEFAULT_JOB_RETRY.with_timeout(patience_s)
+        self._patience_s = patience_s
         self._client = open_client(project, location)
         self._sources: list[Source] | None = None
         self._lacking: list[str] = []
@@ -171,29 +168,19 @@ class BigQueryCatalogue:
 
     def _columns(self, name: TableName) -> frozenset[str]:
         """Return the fields of the column `raw`; none if there is no such table."""
-        with translated(f"table {name}"):
-            try:
-                table = self._client.get_table(str(name), retry=self._retry, timeout=TIMEOUT_S)
-            except NotFound:
-                return frozenset()
-        raw = next((field for field in table.schema if field.name.lower() == "raw"), None)
+        columns = columns_of(self._client, name, self._patience_s)
+        raw = next((field for field in columns if field.name.lower() == "raw"), None)
         return frozenset(field.name.lower() for field in raw.fields) if raw else frozenset()
 
     def _rows(self, sql: str, parameters: list[index_sql.Parameter]) -> Iterator[dict[str, Any]]:
-        with translated("query"):
-            found = self._client.query_and_wait(
-                sql,
-                job_config=bigquery.QueryJobConfig(
-                    query_parameters=[_parameter(one) for one in parameters]
-                ),
-                location=self._location,
-                api_timeout=TIMEOUT_S,
-                retry=self._retry,
-                job_retry=self._job_retry,
-                page_size=PAGE_ROWS,
-            )
-            for row in found:
-                yield dict(row.items())
+        return query_rows(
+            self._client,
+            sql,
+            [_parameter(one) for one in parameters],
+            location=self._location,
+            patience_s=self._patience_s,
+            page_rows=PAGE_ROWS,
+        )
 
     def _file(self, row: dict[str, Any]) -> File:
         return File(

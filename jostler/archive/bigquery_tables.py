@@ -129,8 +129,7 @@ class TableReader:
         self._location = location
         self._naming = naming
         self._meta_dataset = meta_dataset
-        self._retry = DEFAULT_RETRY.with_timeout(patience_s)
-        self._job_retry = DEFAULT_JOB_RETRY.with_timeout(patience_s)
+        self._patience_s = patience_s
         self._client = open_client(project, location)
 
     def close(self) -> None:
@@ -210,27 +209,70 @@ class TableReader:
 
     def _columns(self, name: TableName) -> frozenset[str]:
         """Return the columns of a table; none if it does not exist."""
-        with translated(f"table {name}"):
-            try:
-                found = self._client.get_table(str(name), retry=self._retry, timeout=TIMEOUT_S)
-            except NotFound:
-                return frozenset()
-        return frozenset(field.name for field in found.schema)
+        columns = columns_of(self._client, name, self._patience_s)
+        return frozenset(field.name for field in columns)
 
     def _rows(self, sql: str, parameters: dict[str, list[str]]) -> list[Json]:
         arrays = [
             bigquery.ArrayQueryParameter(key, "STRING", value) for key, value in parameters.items()
         ]
-        with translated("query"):
-            found = self._client.query_and_wait(
-                sql,
-                job_config=bigquery.QueryJobConfig(query_parameters=arrays),
-                location=self._location,
-                api_timeout=TIMEOUT_S,
-                retry=self._retry,
-                job_retry=self._job_retry,
+        return list(
+            query_rows(
+                self._client, sql, arrays, location=self._location, patience_s=self._patience_s
             )
-            return [dict(row.items()) for row in found]
+        )
+
+
+def columns_of(
+    client: bigquery.Client, name: TableName, patience_s: float
+) -> list[bigquery.SchemaField]:
+    """Return the columns of a table; none if it does not exist.
+
+    Raises:
+        QueryError: BigQuery cannot be asked.
+    """
+    retry = DEFAULT_RETRY.with_timeout(patience_s)
+    with translated(f"table {name}"):
+        try:
+            return list(client.get_table(str(name), retry=retry, timeout=TIMEOUT_S).schema)
+        except NotFound:
+            return []
+
+
+def query_rows(
+    client: bigquery.Client,
+    sql: str,
+    parameters: Sequence[Any],
+    *,
+    location: str,
+    patience_s: float,
+    page_rows: int | None = None,
+) -> Iterator[Json]:
+    """Run a query, and yield its rows page by page.
+
+    Args:
+        client: of the project that pays for it.
+        sql: the query.
+        parameters: its parameters, as the client has them.
+        location: of the datasets.
+        patience_s: how long a failing request is retried.
+        page_rows: rows of a page; None for as many as BigQuery puts into one.
+
+    Raises:
+        QueryError: it fails.
+    """
+    with translated("query"):
+        found = client.query_and_wait(
+            sql,
+            job_config=bigquery.QueryJobConfig(query_parameters=parameters),
+            location=location,
+            api_timeout=TIMEOUT_S,
+            retry=DEFAULT_RETRY.with_timeout(patience_s),
+            job_retry=DEFAULT_JOB_RETRY.with_timeout(patience_s),
+            page_size=page_rows,
+        )
+        for row in found:
+            yield dict(row.items())
 
 
 def open_client(project: str, location: str) -> bigquery.Client:

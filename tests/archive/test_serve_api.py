@@ -14,26 +14,12 @@ from jostler.archive.serve.openapi import DOCUMENT
 from jostler.archive.serve.times import to_ms
 from jostler.errors import TransientError
 from tests.support.archive import DAY, Entry, MadeArchive, at
-from tests.support.serving import NOW, NoContents, Serving, made_archive
+from tests.support.serving import NOW, NoContents, Serving
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from jostler.archive.catalogue import File
 
 FILES = f"{ROOT}/files/"
-
-
-@pytest.fixture(scope="module")
-def serving() -> Iterator[Serving]:
-    with Serving() as started:
-        yield started
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> MadeArchive:
-    return made_archive(tmp_path)
 
 
 def ms(hour: float) -> int:

@@ -7,8 +7,6 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from jostler.archive.bucket_catalogue import BucketCatalogue
 from jostler.archive.catalogue import NodeDay, Query, Rejects, Tally
 from jostler.archive.load_status import LoadStatus
@@ -21,28 +19,16 @@ from jostler.errors import DamageError
 from jostler.storage import open_storage
 from jostler.words import size
 from tests.support.archive import DAY, PLACE, Entry, MadeArchive, at
-from tests.support.serving import TODAY, NoContents, Serving, made_archive
+from tests.support.serving import TODAY, NoContents, Serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import date
-    from pathlib import Path
 
     from jostler.archive.catalogue import File
 
 NEXT_DAY = DAY + timedelta(days=1)
 _TAG_RE = re.compile(r"<[^>]*>")
-
-
-@pytest.fixture(scope="module")
-def serving() -> Iterator[Serving]:
-    with Serving() as started:
-        yield started
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> MadeArchive:
-    return made_archive(tmp_path)
 
 
 class Content(NoContents):

@@ -16,28 +16,14 @@ from jostler import build
 from jostler.archive.serve.api import ROOT
 from jostler.archive.serve.times import to_ms
 from tests.support.archive import DAY, Entry, MadeArchive, at
-from tests.support.serving import NOW, NoContents, Serving, made_archive
+from tests.support.serving import NOW, NoContents, Serving
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from jostler.archive.catalogue import File
 
 FILES = f"{ROOT}/files/"
 LATEST = f"{ROOT}/latest/foo1/n1"
 ALL_DAY = {"what": "foo1", "start": to_ms(at(0)), "end": to_ms(at(24))}
-
-
-@pytest.fixture(scope="module")
-def serving() -> Iterator[Serving]:
-    with Serving() as started:
-        yield started
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> MadeArchive:
-    return made_archive(tmp_path)
 
 
 def listed(serving: Serving, **asked: object) -> list[dict[str, Any]]:

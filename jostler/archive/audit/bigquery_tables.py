@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 from google.api_core.exceptions import Conflict, NotFound
 from google.cloud import bigquery
-from google.cloud.bigquery.retry import DEFAULT_JOB_RETRY, DEFAULT_RETRY
+from google.cloud.bigquery.retry import DEFAULT_RETRY
 
 from jostler.archive.audit.ledger import AUDITS_COLUMNS, State, ledger_row
 from jostler.archive.audit.problem import Kind, Problem
-from jostler.archive.bigquery_tables import TIMEOUT_S, open_client, translated
+from jostler.archive.bigquery_tables import TIMEOUT_S, open_client, query_rows, translated
 from jostler.build import version
 from jostler.errors import QueryError
 from jostler.format.bigquery_names import Naming, TableName, table_name
@@ -327,16 +327,11 @@ class AuditTables:
             for k, v in values.items()
         ]
         try:
-            with translated("query"):
-                found = self._client.query_and_wait(
-                    sql,
-                    job_config=bigquery.QueryJobConfig(query_parameters=parameters),
-                    location=self._location,
-                    api_timeout=TIMEOUT_S,
-                    retry=self._how["retry"],
-                    job_retry=DEFAULT_JOB_RETRY.with_timeout(PATIENCE_S),
+            return list(
+                query_rows(
+                    self._client, sql, parameters, location=self._location, patience_s=PATIENCE_S
                 )
-                return [dict(row.items()) for row in found]
+            )
         except QueryError as exc:
             if isinstance(exc.__cause__, NotFound):
                 return []
