@@ -63,7 +63,7 @@ class Pace(Struct, frozen=True, kw_only=True):
     Attributes:
         buffer_limit: the maximum number of buffered paths; each takes about 250 bytes.
         scan_every_s: the pause between scans where events are not reliable.
-        look_every_s: the pause between checks of the roots themselves.
+        look_every_s: the least pause between checks of the roots themselves.
         hint_after_s: a file that was created and not closed for so long is reported as if a scan
             had found it.
     """

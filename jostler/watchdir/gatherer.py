@@ -39,6 +39,8 @@ class Gatherer(ABC):
     Attributes:
         source: where events come from, as a value of `-watch`.
         _held: the resources that `close` releases.
+        _looks: whether a wait ends when the roots are to be checked.  Else they are checked when it
+            ends for another reason.
     """
 
     source = "scan"
@@ -51,6 +53,7 @@ class Gatherer(ABC):
         self._inbox = Inbox(pace.buffer_limit, pace.hint_after_s)
         self._scans = Scans(self._read_everything)
         self._look_s = -math.inf
+        self._looks = True
         self._unwatched = self._failing = self._events = self._dropped = 0
         self._found = self._overflows = self._lost = 0
         self._ignored: Counter[tuple[str, str]] = Counter()
@@ -189,7 +192,8 @@ class Gatherer(ABC):
         """Return when `_turn` has work that no readable descriptor announces."""
         hint_s = self._inbox.hint_due_s()
         scan_s = self._scan_s() if self.degraded else math.inf
-        return min(self._look_s, scan_s, math.inf if hint_s is None else hint_s)
+        look_s = self._look_s if self._looks else math.inf
+        return min(look_s, scan_s, math.inf if hint_s is None else hint_s)
 
     def _take_closed(self, path: str) -> None:
         """Buffer and count a file that was closed or renamed in; it may be read much later."""
@@ -264,6 +268,7 @@ class ScanArrivals(Gatherer):
     def __init__(self, roots: tuple[str, ...], wanted: Wanted, pace: Pace, why: str) -> None:
         super().__init__(roots, wanted, pace)
         self._why = why
+        self._looks = False
         self.scan(ScanReason.START)
 
     @property

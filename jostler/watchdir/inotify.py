@@ -214,7 +214,7 @@ class InotifyArrivals(Gatherer):
         """Handle the move, removal or unmount of a watched directory."""
         path = self._watched.paths.get(watch)
         if path in self._roots.paths:
-            self._look_s = time.monotonic()
+            self._look_s, self._looks = time.monotonic(), True
         # The kernel sends IGNORED when it has removed a watch; a directory that was only renamed
         # (MOVE_SELF) keeps its watch: inotify(7).
         if path is None or not mask & IGNORED:
@@ -237,6 +237,9 @@ class InotifyArrivals(Gatherer):
         if changes:
             self._network = network_mounts(self._roots.paths)
             self.wake()  # the owner may want to make a directory again that was removed
+        # A root that is there gives an event when it goes.  Only what happens above it gives none,
+        # a mount or another directory of that name: an idle agent is not woken every second for it.
+        self._looks = not all(map(self._roots.exists, self._roots.paths))
 
     def _enter(self, path: str) -> bool:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import select
 import signal
 import threading
@@ -86,6 +87,17 @@ def test_a_wake_before_the_wait_ends_it_once(arrivals: Arrivals, wait: Wait) -> 
     assert timed(wait, arrivals, 0.1) >= 0.1
 
 
+def finish_scan(arrivals: Arrivals) -> None:
+    """Take what the first scan gives, which is nothing."""
+    while arrivals.scanning:
+        arrivals.take(10)
+
+
+def voluntary_switches() -> int:
+    """Return how often this thread has waited for something so far."""
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+
+
 def wait_for(arrivals: Arrivals, timeout_s: float) -> None:
     arrivals.wait(timeout_s)
 
@@ -109,6 +121,28 @@ def test_a_wait_ends_when_a_root_appears(watch: Watch, root: Path) -> None:
 
         assert timed(wait_for, arrivals, LONG_S) < SOON_S
         assert arrivals.scanning
+
+
+def test_a_wait_ends_when_a_root_goes(watch: Watch, root: Path) -> None:
+    """Its owner may want to make it again at once."""
+    (root / "data").mkdir()
+    with open_arrivals([root / "data"], extensions=(".json",)) as arrivals:
+        watch(arrivals=arrivals)
+        finish_scan(arrivals)
+        (root / "data").rmdir()
+
+        assert timed(wait_for, arrivals, LONG_S) < SOON_S
+        assert arrivals.counts.lost == 1
+
+
+def test_a_watcher_whose_roots_are_there_waits_without_waking(watch: Watch, root: Path) -> None:
+    """Their own events tell when they go, so that nothing has to be looked at meanwhile."""
+    arrivals = watch(Pace(look_every_s=0.001)).arrivals
+    finish_scan(arrivals)
+    before = voluntary_switches()
+    arrivals.wait(0.3)
+
+    assert voluntary_switches() - before <= 5
 
 
 def test_a_wait_ends_when_a_scan_is_due(watch: Watch, root: Path) -> None:
