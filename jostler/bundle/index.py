@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import chain, count, repeat
 from typing import TYPE_CHECKING, Protocol
 
 import orjson
+from msgspec import Struct
 
 from jostler.bundle.bundle import IndexForm
 from jostler.bundle.entry import Entries, Entry, FileState
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 PART_FILES = 250
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Struct, frozen=True, kw_only=True):
     """Files that follow one another in a bundle, and what their index rows say beside.
 
     Attributes:
