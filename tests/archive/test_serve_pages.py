@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostler.archive.bucket_catalogue import BucketCatalogue
 from jostler.archive.catalogue import NodeDay, Query, Rejects, Tally
-from jostler.archive.load_status import LoadStatus
+from jostler.archive.load_status import Failing, LoadStatus, TableStatus
 from jostler.archive.serve.browsing import FOUND_MAX
 from jostler.archive.serve.pages.datatype import NODES_MAX
 from jostler.archive.serve.pages.file import SHOWN_MAX
@@ -19,7 +19,7 @@ from jostler.errors import DamageError
 from jostler.storage import open_storage
 from jostler.words import size
 from tests.support.archive import DAY, PLACE, Entry, MadeArchive, at
-from tests.support.serving import TODAY, NoContents, Serving
+from tests.support.serving import NOW, TODAY, NoContents, Serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -285,3 +285,42 @@ def test_a_search_shows_fifty_files_and_says_if_there_are_more(
     all_ = text_of(serving.get("/search", q="[0-4]?.json").text)
     assert "There are more" not in all_
     assert all_.count(f"{DAY:%Y/%m/%d}/") == FOUND_MAX
+
+
+def test_the_page_of_loads_has_a_bucket_that_cannot_be_listed(
+    serving: Serving, made: MadeArchive
+) -> None:
+    """By its URL, which leads to no page: a bucket is no datatype."""
+    bucket = TableStatus(
+        table="gs://gone",
+        experiment="",
+        datatype="",
+        failing=(
+            Failing(
+                row={
+                    "date": None,
+                    "Status": "failed",
+                    "FailureClass": "permission",
+                    "ErrorText": "gs://gone: there is no such bucket",
+                },
+                since=NOW,
+                times=2,
+            ),
+        ),
+    )
+    table = TableStatus(table="p.raw_exp.foo1", experiment="exp", datatype="foo1")
+
+    class Failed(Ledger):
+        def status(self, _today: date) -> LoadStatus:
+            return LoadStatus((bucket, table))
+
+    serving.show(BucketCatalogue(open_storage(made.url), [PLACE]), ledger=Failed())
+
+    page = serving.get("/loads").text
+
+    assert re.findall(r'<td data-label="Table">(?:<a href="([^"]*)">)?', page) == [
+        "",
+        "/datatype/foo1",
+    ]
+    assert "gs://gone as a whole" in page
+    assert "permission: gs://gone: there is no such bucket" in page
