@@ -161,6 +161,7 @@ bench-query: java $(READY) ## measure jostler-query, beside Spark's JSON reader 
 
 bench-loader: java $(READY) ## measure the loader on this machine, beside Spark's JSON reader
 	$(BIN)/python -m bench.loader
+	$(BIN)/python -m bench.stages
 	$(BIN)/python -m bench.runs
 	$(BIN)/python -m bench.loads
 

@@ -21,7 +21,7 @@ from loader.spark.findings import NO_ROWS
 from loader.spark.repeats import by_bundle, parts, repeats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import DataFrame
 
@@ -79,10 +79,10 @@ def marked(found: DataFrame, partitions: int) -> DataFrame:
         found: what `dealt` returned; the columns are `DEALT`.
         partitions: how many tasks look for repeated rows, the number that `dealt` was given.
     """
-    return found.repartition(partitions, "part").mapInArrow(_marks, MARKED)
+    return found.repartition(partitions, "part").mapInArrow(look_for_repeats, MARKED)
 
 
-def _marks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def look_for_repeats(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Look for repeated rows in all that one partition has."""
     keys: list[bytes] = []
     for batch in batches:
