@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 from loader.bigquery import tables
 from loader.bigquery.governance import Governance
-from loader.bigquery.record import row_of_bucket, row_of_failure, row_of_return, row_of_unread
+from loader.bigquery.record import row_of_unread
 from loader.bigquery.requests import Requests
 from loader.bigquery.views import prepare_views
+from loader.bigquery.wholes import Wholes
 from loader.bucket import open_bucket
-from loader.errors import BucketError, SchemaError, UnlistedError, WarehouseError
+from loader.errors import BucketError, SchemaError, WarehouseError
 from loader.plan.asking import Asking
 from loader.plan.assets import RunAssets, assets_of
 from loader.plan.discover import Table, bundles, discover
@@ -75,6 +76,7 @@ class Planner:
         unusable: the tables that cannot be used because of their schemas in the buckets, and why.
         assets: what the buckets' assets say of experiments and datatypes.
         warehouse: as given.
+        wholes: records what fails as a whole.
     """
 
     def __init__(
@@ -102,6 +104,8 @@ class Planner:
         self.unusable: list[tuple[Table, LoaderError]] = []
         self._broken: list[tuple[Table, str]] = []
         self.assets = RunAssets()
+        looks_only = options.dry_run or options.verify_only
+        self.wholes = Wholes(self._ledger, self._record, run, looks_only=looks_only)
         self._requests = Requests(warehouse, batches.ledger, run.id)
         self._asking = Asking(self._requests, options, console)
 
@@ -146,7 +150,7 @@ class Planner:
             except (SchemaError, WarehouseError) as exc:
                 self.problem(str(table.name), str(exc))
                 self._broken.append((table, str(exc)))
-                self._record_failure(table, exc)
+                self.wholes.failed(table, exc)
                 continue
             given = self._options.period == GIVEN
             new = not ready or ready.from_beginning
@@ -165,7 +169,7 @@ class Planner:
     def prepare(self, found: Iterable[Table]) -> list[Table]:
         """Create or change the tables and their views; record which cannot be used."""
         for table, error in self.unusable:
-            self._record_failure(table, error)
+            self.wholes.failed(table, error)
         ready = self._each(found, self._prepare)
         made = [(table, self.ready[str(table.name)]) for table in ready]
         for view in prepare_views(self.warehouse, made, self.problem):
@@ -203,21 +207,11 @@ class Planner:
     def _record(self, row: Json) -> None:
         self._batches.add(row).add_done_callback(self.report_unwritten)
 
-    def _record_failure(self, table: Table, error: LoaderError) -> None:
-        """Record that a table cannot be used, unless this run only looks."""
-        if not self._options.dry_run and not self._options.verify_only:
-            self._record(row_of_failure(table, error, self._run))
-
-    def record_unlisted(self, error: UnlistedError) -> None:
-        """Record that a bucket cannot be listed."""
-        self._record(row_of_bucket(error, self._run))
-
     def record_returns(self, ready: Iterable[Table]) -> None:
-        """Record which buckets, and tables, that failed as a whole before can be used again."""
+        """Record which buckets and tables are well again."""
         wrong = {str(table.name) for table, _ in self._broken}
         well = {str(table.name) for table in ready if self.was_listed(table)} - wrong
-        for name in sorted(self._ledger.broken() & (well | self._buckets)):
-            self._record(row_of_return(name, self._run))
+        self.wholes.well(well | self._buckets)
 
     def record_refusals(self, refusals: Iterable[Refusal]) -> None:
         """Record the days that are not loaded because that would lose rows, each once.
@@ -368,7 +362,7 @@ class Planner:
         except BucketError as exc:
             if self.was_listed(table):  # else it is recorded already
                 self._unlisted.add(str(table.name))
-                self._record_failure(table, exc)
+                self.wholes.failed(table, exc)
             self.problem(str(table.name), str(exc))
             return []
         for what, why in problems:

@@ -172,7 +172,7 @@ class Loader:
                 return
             self._ledger.prepare()
             with self.outbox, self._batches:
-                self.planner.record_unlisted(error)
+                self.planner.wholes.unlisted(error)
         except LoaderError as exc:  # the run ends with the bucket's error
             self._console.event("ledger.not_written", "error", error=str(exc))
 
