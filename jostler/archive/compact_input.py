@@ -206,7 +206,7 @@ def _inflated(index: bytes) -> bytes:
 def _index_rows(text: bytes) -> list[IndexRow]:
     try:
         rows = _ROWS.decode_lines(text)
-    except msgspec.DecodeError as exc:
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         line = text.partition(b"\n")[0]
         older = is_bare(line) or (line.endswith(b"}}") and b',"Start":' not in line)
         raise InputError(f"its index has another form than today's: {exc}", foreign=older) from exc

@@ -209,6 +209,21 @@ def test_a_row_that_differs_from_its_index_stops_the_removal_of_its_bundle() -> 
     assert len(names(bucket)) == 2
 
 
+def test_a_bundle_whose_index_is_no_text_is_left_alone() -> None:
+    """And stops no other."""
+    bucket = MemoryBucket()
+    data, index = bundle([("a.json", b"{}")], number=1)
+    broken = gzip.decompress(index.data).replace(b"a.json", b"\x80.json")
+    put(bucket, [data, replace(index, data=gzip.compress(broken))])
+    put(bucket, bundle([("b.json", b"{}")], number=2))
+    put(bucket, bundle([("c.json", b"{}")], number=3))
+
+    result = compact_all(bucket)
+
+    assert [one.reason for one in result.left] == [DAMAGED]
+    assert [one.inputs for one in result.done] == [2]
+
+
 def test_bundles_of_the_go_agent_and_of_older_agents_are_left_alone() -> None:
     """They have nothing wrong, so it is no failure."""
     bucket = MemoryBucket()
