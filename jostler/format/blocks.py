@@ -5,7 +5,7 @@ byte boundary and does not refer to earlier data, so it can be decompressed alon
 equal order give equal bytes, because the header contains no time and no name.
 
 RFC 1952 (gzip), RFC 1951 §3.2.4 (a full flush ends with an empty stored block).
-One thread of this module compresses the blocks of all writers, in the order in which they were
+One thread (`deflating`) compresses the blocks of all writers, in the order in which they were
 filled.  The libraries release the interpreter's lock meanwhile, so rows can be written beside it.
 """
 
@@ -16,29 +16,28 @@ import struct
 import zlib
 from bisect import bisect_right
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from isal import isal_zlib
 
+from jostler.format.deflating import Deflating
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from concurrent.futures import Future
 
     from jostler.format.compression import Compression
+    from jostler.format.deflating import Packed
 
 BLOCK_BYTES = 256 * 1024
-AHEAD = (
-    8  # blocks of one bundle that wait to be deflated, at most: more than one batch of rows makes
-)
+AHEAD = 8
+"""Blocks of one bundle that wait to be deflated, at most: more than a batch of large rows makes."""
 # ID1 ID2, deflate, no flags, mtime 0, no extra flags, unknown system: RFC 1952 §2.3.
 HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 # One last empty block with fixed codes: RFC 1951 §3.2.6.
 _END = b"\x03\x00"
 
-
-_DEFLATING = ThreadPoolExecutor(1, thread_name_prefix="deflate")
+_DEFLATING = Deflating()
 
 
 class Block(NamedTuple):
@@ -134,7 +133,7 @@ class BlockWriter:
 
     def _end_block(self) -> None:
         line, plain = self._pending_line, self._take_pending()
-        packed = _DEFLATING.submit(self._deflate, plain)
+        packed = _DEFLATING.put(self._deflate, plain)
         self._waiting.append(_Waiting(line, len(plain), packed))
         self._waiting_bytes += len(plain)
 
@@ -154,13 +153,13 @@ class BlockWriter:
 
     def _take_ready(self) -> None:
         """Append the blocks that are compressed; wait for one if too many are not."""
-        while self._waiting and (self._waiting[0].packed.done() or len(self._waiting) > AHEAD):
+        while self._waiting and (self._waiting[0].packed.is_done or len(self._waiting) > AHEAD):
             self._take_packed()
 
     def _take_packed(self) -> None:
         """Wait until the oldest waiting block is compressed, and append it."""
         block = self._waiting.popleft()
-        packed = block.packed.result()
+        packed = block.packed.take()
         self.blocks.append(Block(block.line, self._packed.tell(), len(packed)))
         self._packed.write(packed)
         self._waiting_bytes -= block.plain_bytes
@@ -183,7 +182,7 @@ class _Waiting(NamedTuple):
 
     line: int
     plain_bytes: int
-    packed: Future[bytes]
+    packed: Packed
 
 
 def read_block(packed: bytes) -> bytes:
