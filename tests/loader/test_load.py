@@ -119,7 +119,7 @@ def test_spark_verifies_what_the_driver_cannot(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A mistake in the driver's own way costs time, and a line says so."""
-    monkeypatch.setattr(driver, "marked", lambda _: {}["nothing"])
+    monkeypatch.setattr(driver, "repeats", lambda _: {}["nothing"])
     world.put_schema()
     world.put_bundle([row(1), row(1)])
 
