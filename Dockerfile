@@ -131,7 +131,9 @@ ARG CREATED=""
 ARG SOURCE=""
 ARG BASE
 ARG BASE_DIGEST
+# One heap for all threads: the agent takes 15 MB less, and no more CPU (docs/performance.md, "Memory").
 ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/bin:/bin \
+    MALLOC_ARENA_MAX=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     JOSTLER_COMMIT=${COMMIT}

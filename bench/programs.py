@@ -145,6 +145,7 @@ class Measured:
         # What is installed is compiled, by pip or in the image.  A tree is compiled by its first
         # run, unless the environment forbids that; then every start would compile it again.
         environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        environ["MALLOC_ARENA_MAX"] = "1"  # as in the image and in the systemd unit
         self.started_s = time.perf_counter()
         self.log = root / "log"
         with self.log.open("wb") as log:

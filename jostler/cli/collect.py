@@ -9,12 +9,12 @@ import asyncio
 import os
 import signal
 import sys
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
+from msgspec.structs import replace
 
 from jostler import log
 from jostler.cli.flags import HELP, Flag, boolean, duration, host_port, parse, usage, whole
