@@ -9,6 +9,7 @@ pub mod fields;
 pub mod file;
 pub mod hash;
 pub mod index;
+pub mod index_reading;
 pub mod index_rows;
 pub mod index_text;
 pub mod instant;
