@@ -16,8 +16,9 @@ Two shapes of rows, in bundles of 20 MiB as agents make them:
   spark    spark.read.json with the table's schema, every column parsed, nothing kept; it accepts
            what BigQuery refuses and drops what it does not know, so this is less work
 
-MB are 10**6 bytes of uncompressed rows.  Starting the JVM and a first round are not counted.  Ways
-take turns in one run; the median counts.
+MB are 10**6 bytes of uncompressed rows.  Starting the JVM and a first round are not counted.  The
+loader's ways take turns in one run; Spark's reader comes after them in a JVM of its own with all of
+its compiler, of which the loader's session has a part (loader.spark.session).  The median counts.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ import tempfile
 import time
 from collections import defaultdict
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -155,20 +157,24 @@ def _ddl(field: Field) -> str:
     return f"`{field.name}`:{'array<' + kind + '>' if field.mode == 'REPEATED' else kind}"
 
 
-def child(root: Path, cores: int, rounds: int, sizes: dict[str, Sizes]) -> None:
-    """Measure all ways on so many cores, in turn; print the median seconds of each as JSON."""
+def child(root: Path, cores: int, rounds: int, sizes: dict[str, Sizes], *, light: bool) -> None:
+    """Measure ways on so many cores, in turn; print the median seconds of each as JSON.
+
+    Args:
+        root: the archives.
+        cores: how many Spark may use.
+        rounds: how often each way is measured.
+        sizes: of the archives.
+        light: whether the session is the loader's, for its ways; else one for Spark's reader.
+    """
     from loader.spark.session import session  # noqa: PLC0415 - only in the child
 
     seconds: dict[str, list[float]] = defaultdict(list)
-    ways: dict[str, Way] = {"index": by_index, "full": partial(in_full, Use.OFF)}
-    if find(Use.AUTO).module:
-        ways["native"] = partial(in_full, Use.REQUIRE)
-    ways["spark"] = by_spark
-    with session(f"local[{cores}]", light=True) as spark:
+    with session(f"local[{cores}]", light=light) as spark:
         for turn in range(rounds + 1):
             for shape, columns in SHAPES.items():
                 fields = table_schema(fields_from_api(columns))
-                for way, work in ways.items():
+                for way, work in (_ours() if light else {"spark": by_spark}).items():
                     began = time.perf_counter()
                     work(spark, root / shape, fields, sizes[shape][0])
                     spent = time.perf_counter() - began
@@ -176,6 +182,13 @@ def child(root: Path, cores: int, rounds: int, sizes: dict[str, Sizes]) -> None:
                         seconds[f"{shape} {way}"].append(spent)
     medians = {key: statistics.median(found) for key, found in seconds.items()}
     print("RESULT " + json.dumps(medians), flush=True)
+
+
+def _ours() -> dict[str, Way]:
+    ways: dict[str, Way] = {"index": by_index, "full": partial(in_full, Use.OFF)}
+    if find(Use.AUTO).module:
+        ways["native"] = partial(in_full, Use.REQUIRE)
+    return ways
 
 
 def measure(root: Path, size: int, rounds: int, cores: list[int]) -> None:
@@ -187,8 +200,8 @@ def measure(root: Path, size: int, rounds: int, cores: list[int]) -> None:
         rows, total = sum(sizes[shape][0]), sizes[shape][1]
         print(f"{shape}: {rows:,} rows, {total / 1e6:,.0f} MB, {total // rows:,} bytes each")
     found: dict[int, dict[str, float]] = {}
-    for count in cores:
-        argv = [str(root), str(count), str(rounds), json.dumps(sizes)]
+    for count, whose in product(cores, ("ours", "spark")):
+        argv = [str(root), str(count), str(rounds), json.dumps(sizes), whose]
         out = subprocess.run(
             [sys.executable, "-m", "bench.loader", "--child", *argv],
             stdout=subprocess.PIPE,
@@ -196,7 +209,7 @@ def measure(root: Path, size: int, rounds: int, cores: list[int]) -> None:
             text=True,
             check=True,
         ).stdout
-        found[count] = json.loads(out.rpartition("RESULT ")[2])
+        found.setdefault(count, {}).update(json.loads(out.rpartition("RESULT ")[2]))
     print(f"\n{'rows':5} {'way':8}" + "".join(f"{f'{n} cores':>23}" for n in found))
     for shape, (counts, total) in sizes.items():
         ways = [key.split()[1] for key in found[cores[-1]] if key.startswith(f"{shape} ")]
@@ -214,8 +227,9 @@ def measure(root: Path, size: int, rounds: int, cores: list[int]) -> None:
 def main() -> None:
     """Measure."""
     if sys.argv[1:2] == ["--child"]:
-        root, cores, rounds, sizes = sys.argv[2:6]
-        child(Path(root), int(cores), int(rounds), json.loads(sizes))
+        root, cores, rounds, sizes, whose = sys.argv[2:7]
+        light = whose == "ours"
+        child(Path(root), int(cores), int(rounds), json.loads(sizes), light=light)
         return
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--mb", type=int, default=1500, help="MB of rows of each shape")
