@@ -35,7 +35,7 @@ from loader.plan.due import (
     within,
 )
 from loader.plan.losses import lost, owed
-from loader.plan.window import EVERYTHING, GIVEN, Window
+from loader.plan.window import EVERYTHING, GIVEN, Window, of_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -393,9 +393,5 @@ class Planner:
 
     def fingerprint_now(self, day: TableDay) -> str:
         """List one day again and return its fingerprint."""
-        listed = bundles(day.table, _only(day), [])
+        listed = bundles(day.table, of_day(day.date), [])
         return fingerprint(listed.get(day.date, []), schema_digest(day.table.fields))
-
-
-def _only(day: TableDay) -> Window:
-    return Window(start=day.date, end=day.date + timedelta(days=1))

@@ -7,7 +7,6 @@ many as it was loaded with.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jostler.format.names import INDEX, Day
@@ -15,7 +14,7 @@ from jostler.format.nodes import is_merged_node
 from loader.errors import WOULD_LOSE
 from loader.plan.discover import bundles
 from loader.plan.due import Refusal, Status, gone_objects, loss_message
-from loader.plan.window import Window
+from loader.plan.window import of_day
 
 if TYPE_CHECKING:
     from loader.plan.due import Loaded, TableDay
@@ -82,7 +81,7 @@ def merged_since(day: TableDay) -> bool:
     """
     if len(day.bundles) < MANY:
         return False
-    window = Window(start=day.date, end=day.date + timedelta(days=1))
+    window = of_day(day.date)
     now = bundles(day.table, window, []).get(day.date, [])
     known = {bundle.url for bundle in day.bundles}
     return any(is_merged_node(one.node) and one.url not in known for one in now)

@@ -47,6 +47,11 @@ class Window:
 EVERYTHING = Window()
 
 
+def of_day(day: date) -> Window:
+    """Return the window of one day."""
+    return Window(start=day, end=day + timedelta(days=1))
+
+
 def of_period(period: Period, today: date) -> Window:
     """Return the window of a period on the day `today` (UTC)."""
     yesterday = today - timedelta(days=1)
