@@ -195,13 +195,23 @@ class Intake:
         judge = self._rules.judges[datatype]
         return next((n for n, document in enumerate(documents) if judge(document)), len(documents))
 
-    def bad(self, bad: Bad, how: How, writer: bool | None) -> Bad | Doubtful:
+    def bad(self, bad: Bad, how: How, writer: bool | None) -> Bad | Doubtful | Written:
         """Reject a bad file, unless it may be half-written; `writer` as in `Read`."""
         if how is How.EVENT:
-            return bad
+            return Written(bad.path, bad.state) if self._is_written_again(bad.path) else bad
         if self._left.is_missed(bad.state) and self._is_at_rest(bad, writer):
             return bad
         return Doubtful(bad.path, bad.state)
+
+    def _is_written_again(self, path: str) -> bool:
+        """Return whether a process writes a file after the close that was reported.
+
+        Who writes a file anew empties it first.  Its close comes later, as an event of its own.
+        """
+        try:
+            return bool(read_file(self._directories, path, 0, ask_writer=True).writer)
+        except OSError:
+            return False
 
     def _is_at_rest(self, bad: Bad, writer: bool | None) -> bool:
         """Return whether no process writes a file, by the kernel or by its unchanged state."""

@@ -65,6 +65,16 @@ def test_a_bad_file_is_to_be_rejected_with_its_reason(
     assert isinstance(looking.look(path, How.SCAN), Doubtful)
 
 
+def test_a_bad_file_that_is_written_anew_after_its_close_is_not_rejected(looking: Looking) -> None:
+    """Its writer has just emptied it; `-bad-files delete` would take it from under the pen."""
+    path = f"{DAY}/m.json"
+    looking.write(path)
+    with (looking.root / path).open("wb") as file:
+        assert isinstance(looking.look(path), Written)
+        file.write(b"{}")
+    assert isinstance(looking.look(path), Good)
+
+
 def test_a_bad_file_of_age_is_rejected_though_nobody_closed_it(tmp_path: Path) -> None:
     """Its writer has died, as it seems."""
     looking = Looking(tmp_path, missed_s=0.0)
