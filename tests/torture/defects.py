@@ -28,7 +28,6 @@ from jostler.agent.intake import Intake
 from jostler.bundle import (
     Cleanup,
     Commit,
-    Delivery,
     InFlightBundles,
     Journal,
     OpenBundles,
@@ -133,13 +132,6 @@ DEFECTS = (
         "_look_at_next",
         "if self._is_mine(row[0]):",
         "if True:",
-    ),
-    Defect(
-        "a clean-up beside the loop is taken for ended",
-        Delivery,
-        "clean_up",
-        "if not self._cleaning.step(cleanup):",
-        "if not self._cleaning.step(cleanup) and not self._cleaning.is_at_work:",
     ),
     Defect(
         "17: a directory in place of a file is undeletable for ever",
