@@ -161,6 +161,28 @@ def test_random_kills_against_a_real_gcs_server_lose_nothing(
     assert_all_archived(spool, "killed")
 
 
+@pytest.mark.long
+@pytest.mark.slow
+def test_kills_while_many_files_are_unlinked_lose_nothing(tmp_path: Path) -> None:
+    """The native module unlinks hundreds in a call, in a thread of its own."""
+    rng = random.Random(6)
+    spool, bucket = Spool(tmp_path / "spool"), url_of(tmp_path / "bucket")
+    spool.write_many(4000, size=100)
+    day = spool.experiment / "foo1/2026/01/02"
+    argv = arguments(spool, bucket, "-once", "-missed-age", "0s")
+    between = 0
+    for _ in range(6):
+        before, few = len(list(day.iterdir())), rng.randrange(1, 600)
+        with RunningAgent(*argv) as agent:
+            while agent.is_alive and len(list(day.iterdir())) > before - few:
+                time.sleep(0.0005)
+        between += 0 < len(spool.left()) < before
+    assert between
+
+    assert once(spool, bucket).returncode == 0
+    assert_all_archived(spool, bucket)
+
+
 @pytest.mark.slow
 def test_a_directory_moved_away_over_a_restart_comes_back_without_second_rows(
     tmp_path: Path, runs: Runs

@@ -97,6 +97,10 @@ class RunningAgent:
                 return entry
 
     @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    @property
     def pid(self) -> int:
         return self._process.pid
 
