@@ -25,7 +25,7 @@ up."""
 FILES_AT_ONCE = 32
 """So few are sooner done than handed over."""
 FILES_BESIDE = 10_000
-"""As above, in a thread of its own: so many take some 50 ms in memory, and seconds on a network."""
+"""As `FILES`, in a thread of its own: so many take some 50 ms in memory, seconds on a network."""
 
 
 class Cleaning(Protocol):
