@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import struct
 import threading
 from contextlib import suppress
 from typing import Self
+
+HTTP_METHOD = re.compile(rb"[A-Z]{1,10}( |$)")
+CONTENT_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+
+
+def read_request(connection: socket.socket) -> bytes:
+    """Read one request to the end of its body; what is no HTTP ends with its first packet.
+
+    A socket that is closed with unread bytes sends RST instead of FIN, and a client may send a
+    body in a packet of its own: a server that read only the first would reset at random.
+    """
+    data = b""
+    while packet := connection.recv(1 << 20):
+        data += packet
+        head, end, body = data.partition(b"\r\n\r\n")
+        if not HTTP_METHOD.match(data):
+            break
+        length = CONTENT_LENGTH.search(head)
+        if end and len(body) >= (int(length[1]) if length else 0):
+            break
+    return data
 
 
 class Misbehaving:
@@ -35,7 +57,7 @@ class Misbehaving:
 
     def _reply(self, connection: socket.socket) -> None:
         connection.settimeout(5)
-        connection.recv(1 << 20)
+        read_request(connection)
         connection.sendall(self._answer)
         if self._reset:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
