@@ -36,9 +36,10 @@ rust_is_new = printf '%s\n' $(RUST_MIN) "$$(cargo --version 2>/dev/null | cut -d
 NATIVE := $(VENV)/.native
 
 $(NATIVE): $(READY) native/Cargo.toml native/Cargo.lock native/pyproject.toml $(wildcard native/src/*.rs)
-	@$(rust); if $(rust_is_new); then \
-	  python -m pip install --quiet --no-deps --no-build-isolation --force-reinstall . && touch "$(CURDIR)/$@"; \
-	  else echo "the native module is not built, so files are judged more slowly: install cargo $(RUST_MIN) or newer"; fi
+	@$(rust); slower="the native module is not built, so files are judged more slowly"; \
+	if ! $(rust_is_new); then echo "$$slower: install cargo $(RUST_MIN) or newer"; \
+	elif python -m pip install --quiet --no-deps --no-build-isolation --force-reinstall .; then touch "$(CURDIR)/$@"; \
+	else echo "$$slower: cargo failed as said above; make native tries it again"; fi
 
 native: $(NATIVE) ## build the native module and install it (needs cargo)
 

@@ -31,8 +31,8 @@ def many() -> Many:
     One core hashes four documents in the time of one (AVX2), and hashing is otherwise half of what
     reading files back takes.
     """
-    # A module built before it had this function has the same version.
-    native: Many | None = getattr(find(Use.AUTO).module, "digests", None)
+    module = find(Use.AUTO).module
+    native: Many | None = module and module.digests
     if native is None or native(_SAMPLES) != digests(_SAMPLES):
         return digests
     return native

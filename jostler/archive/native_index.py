@@ -198,10 +198,7 @@ class _Classes(NamedTuple):
 
 def _classes() -> _Classes | None:
     module = find(Use.AUTO).module
-    # A module built before it had them has the same version.
-    found = _Classes(getattr(module, "Index", None), getattr(module, "Merge", None))
-    is_whole = found.merge and hasattr(found.index, "name_keys")
-    return found if is_whole and _answers(found.index) else None
+    return _Classes(module.Index, module.Merge) if module and _answers(module.Index) else None
 
 
 @cache

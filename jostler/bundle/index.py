@@ -156,8 +156,7 @@ def native_index_rows(native: Native) -> IndexRows | None:
 
     Returns None if the module is not used, or does not write a few known rows as it should.
     """
-    # A module that was built before it had this function may have the same version.
-    write: NativeIndexRows | None = getattr(native.module, "index_rows", None)
+    write: NativeIndexRows | None = native.module and native.module.index_rows
     if write is None:
         return None
 

@@ -5,13 +5,15 @@ judges in Python.  So it changes how long an answer takes, and never the answer.
 archive it hashes, too: `jostler.archive.hashes`.
 
 It is a distribution of its own (`native/`).  A module that is missing, cannot be imported, is of
-another version or does not answer as it should is not used; `Native.why_not` says which.
+another version, lacks something or does not answer as it should is not used; `Native.why_not` says
+which.
 """
 
 from __future__ import annotations
 
 import importlib
 from enum import StrEnum
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
@@ -29,6 +31,11 @@ VERSION = "1.2.0"
 """The version that goes with these judges; native/Cargo.toml has the same."""
 NONE = "none"
 _MODULE = "jostler_native"
+# All that is called: a module that was built between two versions may lack some of it.
+_CALLED = (
+    *("Judge.accepts", "Judge.read_batch", "Judge.take_rows", "digests", "index_rows"),
+    *("Index.of", "Index.name_keys", "Index.take", "Merge", "unlink_unchanged"),
+)
 # A document for each thing that must be right before its word is taken.
 _COLUMNS = (
     Field(name="A", type="INTEGER", mode=Mode.REQUIRED),
@@ -202,23 +209,37 @@ def find(use: Use, load: Callable[[str], Any] = importlib.import_module) -> Nati
 def _found(use: Use, load: Callable[[str], Any]) -> Native:
     try:
         module = load(_MODULE)
-    except ModuleNotFoundError:
-        return Native(use=use, why_not="jostler-native is not installed", is_absent=True)
     except Exception as exc:  # noqa: BLE001 - a broken module may raise anything
+        # What it imports itself may be missing, too.
+        if isinstance(exc, ModuleNotFoundError) and exc.name == _MODULE:
+            return Native(use=use, why_not="jostler-native is not installed", is_absent=True)
         error = f"{type(exc).__name__}: {exc}"
         return Native(use=use, why_not=f"jostler-native cannot be imported: {error}")
+    why_not = _fault(module)
+    return Native(use=use, why_not=why_not) if why_not else Native(use=use, module=module)
+
+
+def _fault(module: Any) -> str:  # noqa: ANN401 - a module
+    """Return why a module cannot be used; empty if it can."""
     version = getattr(module, "VERSION", "unknown")
     if version != VERSION:
-        why = f"jostler-native is of version {version}, and {VERSION} is needed"
-        return Native(use=use, why_not=why)
+        return f"jostler-native is of version {version}, and {VERSION} is needed"
+    if lacking := ", ".join(name for name in _CALLED if not _has(module, name)):
+        return f"jostler-native lacks {lacking}; it was built before {VERSION} was complete"
     try:
         answers = _answers(module.Judge(_COLUMNS))
-    except Exception as exc:  # noqa: BLE001 - as above
-        error = f"{type(exc).__name__}: {exc}"
-        return Native(use=use, why_not=f"jostler-native does not work: {error}")
-    if not answers:
-        return Native(use=use, why_not="jostler-native does not judge as it should")
-    return Native(use=use, module=module)
+    except Exception as exc:  # noqa: BLE001 - a broken module may raise anything
+        return f"jostler-native does not work: {type(exc).__name__}: {exc}"
+    return "" if answers else "jostler-native does not judge as it should"
+
+
+def _has(module: Any, name: str) -> bool:  # noqa: ANN401 - a module
+    """Return whether a module has something, by its dotted name."""
+    try:
+        attrgetter(name)(module)
+    except AttributeError:
+        return False
+    return True
 
 
 def _answers(judge: NativeJudge) -> bool:

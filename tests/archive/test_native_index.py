@@ -26,6 +26,7 @@ from jostler.format.blocks import Block, BlockWriter
 from jostler.format.compression import FAST
 from jostler.format.index_row import place
 from jostler.format.names import BundleName
+from jostler.schema.native import Use, find
 from tests.support.bundles import DAY, PLACE, bundle
 
 if TYPE_CHECKING:
@@ -185,8 +186,12 @@ def test_a_module_that_answers_wrongly_is_not_used(monkeypatch: pytest.MonkeyPat
         def take(self, plain: bytes, *_: object, **__: object) -> tuple[int, int]:
             return 1, len(plain)
 
+        def name_keys(self) -> bytes:
+            return bytes(8)
+
     assert native_index._classes()
     monkeypatch.setattr(native, "Index", Credulous)
+    assert find(Use.AUTO).module
     assert native_index._classes() is None
     monkeypatch.delattr(native, "Index")
     assert native_index._classes() is None

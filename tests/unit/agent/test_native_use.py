@@ -18,7 +18,8 @@ from jostler.watchdir import scan_once
 if TYPE_CHECKING:
     from pathlib import Path
 
-REAL = find(Use.AUTO).module
+NATIVE = find(Use.AUTO)
+REAL = NATIVE.module
 
 
 class Watched:
@@ -35,7 +36,7 @@ class Watched:
         return getattr(REAL, name)
 
 
-@pytest.mark.skipif(not hasattr(REAL, "index_rows"), reason="it is absent, or was built before")
+@pytest.mark.skipif(not REAL, reason=NATIVE.why_not)
 @pytest.mark.parametrize("use", ["auto", "off"])
 def test_index_rows_are_written_by_the_module_unless_it_is_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, use: str
