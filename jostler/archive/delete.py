@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from jostler.archive.audit.remake import known_files
 from jostler.archive.audit.scope import Scope, days
 from jostler.archive.keeping import Looked, store_then_remove
-from jostler.errors import MissingError
+from jostler.errors import ConflictError, MissingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -134,11 +134,14 @@ def delete_day(storage: Storage, day: OldDay) -> int:
     """Delete the objects of a day; return how many.
 
     Raises:
-        ConflictError: an object has changed since it was looked at.
+        ConflictError: an object has changed or was stored since the day was looked at.
         TransientError: a request fails; what is left can be deleted again.
     """
     assert not day.kept
     store_then_remove(storage, [], day.objects)
+    # An agent or a compaction may have stored a bundle since: then the day's rows are not gone.
+    for new in storage.list(day.listed.folder):
+        raise ConflictError(f"{new.name} was stored since the day was listed: delete again")
     return len(day.objects)
 
 

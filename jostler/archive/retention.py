@@ -23,7 +23,8 @@ def parse(texts: Iterable[str]) -> dict[str, int]:
     """Read `DATATYPE=DAYS`.
 
     Raises:
-        ValueError: a text is something else, or a datatype is named twice.
+        ValueError: a text is something else, or a datatype is named twice or has no data of its
+            own.
     """
     found: dict[str, int] = {}
     for text in texts:
@@ -32,6 +33,8 @@ def parse(texts: Iterable[str]) -> dict[str, int]:
             raise ValueError(f"{text!r} is not DATATYPE=DAYS with 1 to 36500 days")
         if datatype in found:
             raise ValueError(f"{datatype} is named twice")
+        if datatype == INDEX:
+            raise ValueError(f"{INDEX} goes with its data: name the data's datatype")
         found[datatype] = int(days)
     return found
 
@@ -50,16 +53,21 @@ def lifecycle(places: Mapping[Place, Collection[str]], retain: Mapping[str, int]
     rules = []
     for place, datatypes in places.items():
         kept = {datatype: days for datatype, days in retain.items() if datatype in datatypes}
-        rules += [_rule(f"{place.root}/{datatype}/", kept[datatype]) for datatype in sorted(kept)]
+        rules += [
+            _rule(kept[name], f"{place.root}/{name}/", place.token_filters(name))
+            for name in sorted(kept)
+        ]
         if kept and set(datatypes) <= {*kept, INDEX}:
-            rules.append(_rule(f"{place.root}/{INDEX}/", max(kept.values())))
+            rules.append(_rule(max(kept.values()), f"{place.root}/{INDEX}/"))
     return {"rule": rules}
 
 
-def _rule(prefix: str, days: int) -> dict[str, Any]:
+def _rule(days: int, *prefixes: str) -> dict[str, Any]:
+    # With a slash at its end: `ndt/` is no prefix of what is in `ndt7/`.
+    assert all(prefix.endswith("/") for prefix in prefixes)
     return {
         "action": {"type": "Delete"},
-        "condition": {"age": days, "matchesPrefix": [prefix]},
+        "condition": {"age": days, "matchesPrefix": list(prefixes)},
     }
 
 

@@ -15,7 +15,7 @@ from jostler.archive.audit.days import Limits
 from jostler.archive.audit.mend import Mender
 from jostler.archive.audit.printer import Printer
 from jostler.archive.audit.remake import fields_of
-from jostler.archive.audit.scope import Scope
+from jostler.archive.audit.scope import Scope, datatypes_of
 from jostler.cli.archive_command import Archive, Command
 from jostler.cli.keeping import bucket_of, kept_places, staging_of, tables_of
 from jostler.cli.keeping_flags import AUDIT, PLACES, PROJECT, Fix, Report
@@ -69,7 +69,10 @@ def run(archive: Archive, _: list[str]) -> int:
         mender=_mender(values, storage, tables),
         tables=tables,
     )
-    for day in audit(storage, kept_places(archive, storage), scope, limits):
+    places = kept_places(archive, storage)
+    for place in places if tables else ():
+        printer.expect(place, datatypes_of(storage, place, scope))
+    for day in audit(storage, places, scope, limits):
         archive.tally.days += 1
         archive.tally.rows += sum(day.rows.values())
         printer.day(day)

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from jostler.archive.delete import OldDay, delete_day, old_days
 from jostler.cli.archive_command import Archive, Command
 from jostler.cli.audit import scope_of
-from jostler.cli.keeping import bucket_of, kept_places, tables_of
+from jostler.cli.keeping import bucket_of, deleted_place, tables_of
 from jostler.cli.keeping_flags import DELETE, PLACES, PROJECT
 from jostler.cli.messages import DONE, FAILED
 from jostler.errors import JostlerError
+from jostler.format.names import INDEX
 from jostler.words import counted, rfc3339, shown, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from datetime import date
 
     from jostler.archive.audit.bigquery_tables import AuditTables
@@ -32,7 +32,9 @@ ABOUT = """usage: jostler delete -datatype D -start DAY -end DAY [flags]
 Shows what the archive has of the datatypes and days: objects, rows, bytes; with -yes deletes it,
 day by day, of each bundle the index first.  With -project the rows in BigQuery go too, the ledger
 says so, and the table audits says who deleted what.  Days younger than -min-age are left.
-Exit status: 0 done, or shown; 1 something was left, or there is nothing to delete; 2 wrong use.
+With -organization only that organization's data goes, and without it only autoload/v1.
+Exit status: 0 done, or shown; 1 something was left, or the bucket does not have the datatype;
+2 wrong use.
 
 flags:"""
 
@@ -51,13 +53,15 @@ def run(archive: Archive, _: list[str]) -> int:
     scope = scope_of(values)
     if not scope.datatypes:
         raise ValueError("-datatype: required: what to delete")
+    if INDEX in scope.datatypes:
+        raise ValueError(f"-datatype: {INDEX} goes with its data: name the data's datatype")
     if scope.first is None or scope.last is None:
         raise ValueError("-start and -end: required: the days to delete")
     if not values["experiment"]:
         raise ValueError("-experiment: required: whose data to delete")
     storage = bucket_of(archive)
     work = Deletion(archive, storage, tables_of(archive))
-    return work.run(kept_places(archive, storage), scope)
+    return work.run(deleted_place(archive), scope)
 
 
 class Deletion:
@@ -75,20 +79,23 @@ class Deletion:
         self._tables = tables
         self._yes = bool(archive.values["yes"])
         self._objects = self._rows = self._bytes = self._days = 0
-        self._left = 0
+        self._left = self._partitions_found = 0
 
-    def run(self, places: Iterable[Place], scope: Scope) -> int:
+    def run(self, place: Place, scope: Scope) -> int:
         """Delete the days of a scope; return the exit status."""
         min_age = timedelta(seconds=self._archive.values["min-age"])
         now = datetime.now(UTC)
-        places = list(places)
-        for place in places:
-            left: set[tuple[str, date]] = set()
-            for day in old_days(self._storage, [place], scope, min_age=min_age, now=now):
-                if not self._day(day):
-                    left.add((day.listed.datatype, day.listed.day))
-            self._partitions(place, scope, left, now - min_age)
-        return self._end()
+        known = {*self._storage.folders(f"{place.root}/")}
+        gone: set[tuple[str, date]] = set()
+        left: set[tuple[str, date]] = set()
+        for day in old_days(self._storage, [place], scope, min_age=min_age, now=now):
+            done = gone if self._day(day) else left
+            done.add((day.listed.datatype, day.listed.day))
+        for datatype in sorted(scope.datatypes) if self._tables else ():
+            days = {day for name, day in gone if name == datatype}
+            kept = {day for name, day in left if name == datatype}
+            self._partitions(place, datatype, scope, days, kept, (now - min_age).date())
+        return self._end(place, scope.datatypes - known)
 
     def _day(self, day: OldDay) -> bool:
         """Delete or show one day; say whether it is gone, or would be."""
@@ -113,8 +120,6 @@ class Deletion:
             self._left += 1
             self._line(f"LEFT {text}: {exc}")
             return False
-        if self._tables:
-            self._tables.forget_index(listed.place, listed.datatype, listed.day, WHY)
         self._record(day, "done")
         self._line(f"DELETED {text}")
         return True
@@ -124,26 +129,41 @@ class Deletion:
         if not self._tables:
             return ""
         table = self._tables.table(day.listed.place, day.listed.datatype)
-        state = self._tables.state(table, day.listed.day)
-        others = (state.buckets if state else frozenset()) - {self._storage.url}
+        others = self._tables.others(table, day.listed.day, self._storage.url)
         if not others:
             return ""
-        return f"its partition has rows of {', '.join(sorted(others))} too; delete without -project"
+        return f"its partition has rows of {', '.join(others)} too; delete without -project"
 
-    def _partitions(
-        self, place: Place, scope: Scope, left: set[tuple[str, date]], newest: datetime
+    def _partitions(  # noqa: PLR0917 - which days have which fate
+        self,
+        place: Place,
+        datatype: str,
+        scope: Scope,
+        gone: set[date],
+        left: set[date],
+        newest: date,
     ) -> None:
-        """Delete the partitions of days that have no object any more, also of earlier runs."""
-        if not self._tables:
-            return
-        for datatype in sorted(scope.datatypes):
-            table = self._tables.table(place, datatype)
-            for day, rows in self._tables.days(table, scope.first, scope.last):
-                if (datatype, day) in left or day >= newest.date():
-                    continue
-                text = f"{table} {day}: {counted(rows, 'row')} in BigQuery"
-                if self._yes:
-                    self._tables.delete_day(table, day, WHY)
+        """Delete the rows of days that have no object any more, also of earlier runs."""
+        assert self._tables
+        table = self._tables.table(place, datatype)
+        found = dict(self._tables.days(table, scope.first, scope.last))
+        indexed = self._tables.index_days(place, datatype, scope.first, scope.last)
+        for day in sorted({*found, *indexed, *gone} - left):
+            if day >= newest:
+                continue
+            rows = counted(found.get(day, 0), "row") if day in found else "rows of index1"
+            text = f"{table} {day}: {rows} in BigQuery"
+            # Of a day that has had objects here this was asked before these went.
+            others = self._tables.others(table, day, self._storage.url) if day not in gone else []
+            if others:
+                self._left += 1
+                self._line(f"LEFT {text}: they are of {', '.join(others)}")
+                continue
+            if self._yes:
+                self._tables.delete_day(table, day, WHY)
+                self._tables.forget_index(place, datatype, day, WHY)
+            if day in found or day in indexed:
+                self._partitions_found += 1
                 self._line(f"{'DELETED' if self._yes else 'WOULD DELETE'} {text}")
 
     def _record(self, day: OldDay, status: str) -> None:
@@ -165,12 +185,16 @@ class Deletion:
         }
         self._tables.write([row])
 
-    def _end(self) -> int:
+    def _end(self, place: Place, unknown: frozenset[str]) -> int:
         text = self._sum(self._objects, self._rows, self._bytes)
         verb = "deleted" if self._yes else "would be deleted; -yes deletes them"
         self._line(
             f"{counted(self._days, 'day')}: {text} {verb}; {counted(self._left, 'day')} left"
         )
+        if unknown and not self._partitions_found:
+            names = ", ".join(sorted(unknown))
+            self._archive.say(f"{self._storage.url}/{place.root}/ has no datatype {names}")
+            return FAILED
         return FAILED if self._left else DONE
 
     def _sum(self, objects: int, rows: int | None, size_bytes: int) -> str:

@@ -35,22 +35,45 @@ def bucket_of(archive: Archive) -> Storage:
 
 
 def kept_places(archive: Archive, storage: Storage) -> Sequence[Place]:
-    """Return the places of -experiment, or all that the bucket has.
+    """Return the places of -experiment, or of all experiments, that the bucket has.
+
+    Without -organization these are those of all organizations.
 
     Raises:
         ValueError: a name is not allowed.
         JostlerError: the bucket cannot be listed.
     """
     values = archive.values
-    if values["experiment"]:
-        return archive.places()
+    named = archive.places() if values["experiment"] else ()
     data_dir = values["gcs-data-dir"]
     both = [data_dir]
     if data_dir.endswith("v1"):
         both.append(f"{data_dir.removesuffix('v1')}v2")
-    found = places_of(storage, both)
+    found = places_of(storage, both, [values["experiment"]] if named else [])
     wanted = values["organization"]
-    return [place for place in found if not wanted or place.organization in {wanted, ""}]
+    return [
+        *named,
+        *(
+            place
+            for place in found
+            if place not in named and (not wanted or place.organization in {wanted, ""})
+        ),
+    ]
+
+
+def deleted_place(archive: Archive) -> Place:
+    """Return the one place whose data is to be deleted.
+
+    Searches take autoload/v1 for a part of each organization's data.  It has that of all, so it
+    does not go with one of them.
+
+    Raises:
+        ValueError: a name is missing or not allowed.
+    """
+    (place,) = [
+        one for one in archive.places() if one.organization == archive.values["organization"]
+    ]
+    return place
 
 
 def staging_of(text: str, storage: Storage) -> tuple[Storage, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import StrEnum
 
 from jostler.cli.archive_flags import WHERE
@@ -28,6 +29,8 @@ DAYS = (
     ),
     Flag(name="end", read=day, help="the last such day", variable=False),
 )
+MIN_AGE = timedelta(days=30)
+"""The default of -min-age."""
 NODE = Flag(name="node", read=words, help="only these nodes", variable=False)
 
 
@@ -111,7 +114,7 @@ DELETE = (
     Flag(
         name="min-age",
         read=duration,
-        default="720h",
+        default=f"{MIN_AGE // timedelta(hours=1)}h",
         help="never touch days that are younger, or that got an object more lately",
         variable=False,
     ),

@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from shlex import quote
+from typing import TYPE_CHECKING, Any
 
 from jostler.archive.assets import FoundAssets, read_assets
 from jostler.archive.delete import old_days, retained
 from jostler.archive.retention import expiration, lifecycle, parse
 from jostler.cli.archive_command import Archive, Command
 from jostler.cli.keeping import bucket_of, kept_places
-from jostler.cli.keeping_flags import PLACES, PROJECT, RETENTION
+from jostler.cli.keeping_flags import MIN_AGE, PLACES, PROJECT, RETENTION
 from jostler.cli.messages import DONE, FAILED
 from jostler.format.bigquery_names import Naming, table_name
 from jostler.format.names import INDEX
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from jostler.format.names import Place
     from jostler.storage import Storage
 
+_ALIKE = ("gcs-data-dir", "location", "naming", "project")
 ABOUT = """usage: jostler retention [-retain DATATYPE=DAYS] [flags]
 
 Shows what the archive has that is older than it is to be kept, with the command that deletes it;
@@ -56,17 +58,25 @@ def run(archive: Archive, _: list[str]) -> int:
     for data_dir in sorted({place.data_dir for place in datatypes}):
         read_assets(storage, data_dir, assets)
     known = Assets(assets.assets)
+    wanted = values["datatype"]
     retain = {
         # An asset that cannot be read may keep data longer than others say.
-        place: _kept(place, names, given, Assets() if place in assets.unread else known)
+        place: _kept(
+            place,
+            [name for name in names if not wanted or name in wanted],
+            given,
+            Assets() if place in assets.unread else known,
+        )
         for place, names in datatypes.items()
     }
+    if unknown := sorted(set(given) - {name for names in datatypes.values() for name in names}):
+        archive.say(f"{storage.url} has nothing of {', '.join(unknown)}")
     if not given and not any(retain.values()):
         hint = "no asset has retention_days" if not assets.problems else "the assets are wrong"
         raise ValueError(f"-retain: required: DATATYPE=DAYS, for {hint}")
     rules = [lifecycle({place: datatypes[place]}, kept)["rule"] for place, kept in retain.items()]
     for line in (
-        *older(storage, retain, datetime.now(UTC)),
+        *older(storage, retain, datetime.now(UTC), _more_flags(values)),
         "",
         "The bucket's lifecycle rule, for `gcloud storage buckets update --lifecycle-file`:",
         json.dumps({"rule": [rule for each in rules for rule in each]}, indent=2),
@@ -87,22 +97,30 @@ def _kept(
     Indexes are not datatypes to be deleted by themselves: they go with their data.
     """
     kept = {}
-    for datatype in sorted({*datatypes, *given} - {INDEX}):
+    for datatype in sorted({*datatypes} - {INDEX}):
         asset = assets.of(place.experiment, datatype, place.organization)
         if days := given.get(datatype) or asset.retention_days:
             kept[datatype] = days
     return kept
 
 
+def _more_flags(values: Mapping[str, Any]) -> str:
+    """Return the flags of this command that `jostler delete` needs, too."""
+    flags = [flag for flag in (*PLACES, *PROJECT) if flag.name in _ALIKE]
+    given = [(flag.name, values[flag.name]) for flag in flags if values[flag.name] != flag.default]
+    return "".join(f" -{name} {quote(value)}" for name, value in given)
+
+
 def older(
-    storage: Storage, retain: Mapping[Place, Mapping[str, int]], now: datetime
+    storage: Storage, retain: Mapping[Place, Mapping[str, int]], now: datetime, more: str = ""
 ) -> Iterator[str]:
-    """Yield a line for each datatype of each place.
+    """Yield a line for each datatype of each place, and the command that deletes what is older.
 
     Args:
         storage: the bucket.
         retain: how many days each datatype of each place is kept.
         now: the current time.
+        more: flags of the command, beside what is to be deleted.
     """
     for place, kept in retain.items():
         for datatype, scope in retained(dict(kept), now.date()).items():
@@ -119,9 +137,12 @@ def older(
                 f" {counted(objects, 'object')}, {total}"
             )
             organization = f" -organization {place.organization}" if place.organization else ""
+            hours = kept[datatype] * 24
+            young = f" -min-age {hours}h" if timedelta(hours=hours) < MIN_AGE else ""
             yield shown(
-                f"  jostler delete -bucket {storage.url} -experiment {place.experiment}"
+                f"  jostler delete -bucket {quote(storage.url)} -experiment {place.experiment}"
                 f"{organization} -datatype {datatype} -start {min(days)} -end {max(days)}"
+                f"{young}{more}"
             )
 
 

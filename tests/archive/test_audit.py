@@ -598,12 +598,29 @@ def test_the_command_looks_at_the_days_datatypes_and_nodes_that_are_named(
     assert main(["audit", *bucket, "-start", "2026-01-03"]) == 0
     assert main(["audit", *bucket, "-node", "n2"]) == 0
     assert main(["audit", *bucket, "-end", str(DAY)]) == 1
+    assert main(["audit", *bucket, "-start", "2026-01-03", "-end", "9999-12-31"]) == 0
     assert main(["audit", *bucket, "-datatype", "foo2"]) == 1
     assert "has nothing of these" in capsys.readouterr().err
     assert main(["audit", *bucket, "-start", "2026-01-03", "-end", "2026-01-02"]) == 2
     assert main(["audit", *bucket, "-fix=some"]) == 2
     assert main(["audit"]) == 2
     assert "-bucket: required" in capsys.readouterr().err
+
+
+def test_the_command_looks_at_an_experiment_in_all_layouts(
+    archive: KeptArchive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without -organization of all organizations, as `jostler-load audit` does."""
+    name = archive.put(contents(range(3)))
+    for organization in ("o1", "o2"):
+        place = replace(PLACE, data_dir="autoload/v2", organization=organization)
+        archive.storage.put_new(str(replace(name, place=place)), b"", {})
+    bucket = ["-bucket", archive.storage.url, "-experiment", "exp"]
+
+    assert main(["audit", *bucket]) == 1
+    assert "3 bundles of 3 days" in capsys.readouterr().out
+    assert main(["audit", *bucket, "-organization", "o1"]) == 1
+    assert "2 bundles of 2 days" in capsys.readouterr().out
 
 
 def test_a_datatype_with_dashes_and_an_index_of_another_are_kept_apart(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jostler.archive import delete
 from jostler.archive.audit.audit import audit
 from jostler.archive.audit.days import Limits
 from jostler.archive.audit.problem import Kind
@@ -17,12 +19,15 @@ from jostler.archive.delete import delete_day, old_days
 from jostler.archive.retention import lifecycle, parse
 from jostler.cli.main import main
 from jostler.errors import ConflictError
+from jostler.format.names import Day
 from jostler.storage import open_storage
 from tests.support.bucket import url_of
 from tests.support.kept import PLACE, Dying, DyingError, KeptArchive, contents, index_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from jostler.format.names import Place
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 OLD, OTHER = date(2026, 1, 2), date(2026, 1, 3)
@@ -138,19 +143,28 @@ def test_retention_shows_what_is_older_and_the_rules(
     before = archive.objects()
     where = ["-bucket", archive.storage.url, "-experiment", "exp", "-project", "p"]
     assert main(["retention", *where, "-retain", "foo1=30,bar1=7"]) == 0
-    told = capsys.readouterr().out
+    told, said = capsys.readouterr()
     assert "autoload/v1/exp/foo1: kept 30 days; older: 2 days from 2026-01-02 to 2026-01-03" in told
-    assert "autoload/v1/exp/bar1: kept 7 days; nothing is older" in told
-    assert "-datatype foo1 -start 2026-01-02 -end 2026-01-03" in told
+    assert "has nothing of bar1" in said
+    assert "bar1" not in told
+    assert "-datatype foo1 -start 2026-01-02 -end 2026-01-03 -project p\n" in told
     assert "ALTER TABLE `p.raw_exp.foo1` SET OPTIONS (partition_expiration_days = 30);" in told
     rule = json.loads(told[told.index("{") : told.rindex("}") + 1])
     assert rule["rule"][0]["condition"] == {
         "age": 30,
-        "matchesPrefix": ["autoload/v1/exp/foo1/"],
+        "matchesPrefix": ["autoload/v1/exp/foo1/", "autoload/v1/tokens/exp/foo1/"],
     }
     assert archive.objects() == before
     assert main(["retention", *where]) == 2
     assert main(["retention", *where, "-retain", "foo1"]) == 2
+    assert main(["retention", *where, "-retain", "index1=3"]) == 2
+    capsys.readouterr()
+    # The printed command deletes: a shorter retention than -min-age is said to it, too.
+    assert main(["retention", *where, "-retain", "foo1=7", "-naming", "third-party"]) == 0
+    command = next(line for line in capsys.readouterr().out.splitlines() if "delete" in line)
+    assert command.endswith("-end 2026-01-03 -min-age 168h -naming third-party -project p")
+    assert main(["retention", *where[:4], "-retain", "foo1=7", "-datatype", "bar1"]) == 0
+    assert '"rule": []' in capsys.readouterr().out
 
 
 def test_retention_is_what_assets_say_where_the_flag_says_nothing(
@@ -200,3 +214,54 @@ def test_the_rule_of_a_bucket_keeps_indexes_as_long_as_any_data() -> None:
     }
     rules = lifecycle({PLACE: ["bar1", "foo1", "index1", "other"]}, retain)["rule"]
     assert len(rules) == 2
+
+
+def test_the_data_of_an_organization_goes_without_that_of_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Searches for an organization look at autoload/v1, too; a deletion must not."""
+    storage = open_storage(url_of(tmp_path / "bucket"))
+    places = [
+        PLACE,
+        *(replace(PLACE, data_dir="autoload/v2", organization=o) for o in ("o1", "o2")),
+    ]
+    for place in places:
+        storage.put_new(data_in(place), b"", {})
+    where = ["-bucket", storage.url, "-experiment", "exp", "-datatype", "foo1"]
+    days = ["-start", str(OLD), "-end", str(OLD), "-yes", "-min-age", "1h"]
+
+    assert main(["delete", *where, *days, "-organization", "o1"]) == 0
+    assert [info.name for info in storage.list("")] == [data_in(PLACE), data_in(places[2])]
+    assert main(["delete", *where, *days]) == 0
+    assert [info.name for info in storage.list("")] == [data_in(places[2])]
+
+    capsys.readouterr()
+    assert main(["delete", *where, *days]) == 1
+    assert "autoload/v1/exp/ has no datatype foo1" in capsys.readouterr().err
+    assert main(["delete", *where[:-1], "foo1,index1", *days]) == 2
+    assert "-datatype: index1 goes with its data" in capsys.readouterr().err
+
+
+def data_in(place: Place) -> str:
+    """Return the name of a bundle of the day, whatever is in it."""
+    folder = f"{place.root}/foo1/{Day(OLD).path}"
+    return f"{folder}/20260103T000000.000000Z-foo1-n1-exp-data.jsonl.gz"
+
+
+def test_a_bundle_that_is_stored_during_a_deletion_stays_and_is_reported(
+    archive: KeptArchive, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A late agent's or a compaction's: the day is not gone, nor is its partition to go."""
+    real = delete.store_then_remove
+    late = []
+
+    def stored_meanwhile(*args: Any) -> None:  # noqa: ANN401 - passed on as they are
+        late.append(archive.put(contents([9]), day=OLD, node="late"))
+        real(*args)
+
+    monkeypatch.setattr(delete, "store_then_remove", stored_meanwhile)
+    assert main(flags(archive, "-yes")) == 1
+    told = capsys.readouterr().out
+    assert f"{late[0]} was stored since the day was listed: delete again" in told
+    assert "DELETED" not in told
+    assert str(late[0]) in archive.objects()

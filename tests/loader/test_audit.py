@@ -176,3 +176,51 @@ def test_a_deletion_that_died_before_the_partition_is_ended_by_the_next(
     assert jostler(["delete", *where, *days, "-yes"]) == 0
     assert by_jostler(world)[0] == 0
     assert world.rows() == []
+
+
+def test_rows_of_a_day_without_any_object_are_told(world: World, kept: KeptArchive) -> None:
+    """Also if the datatype has no object of any day that is looked at; not of another bucket."""
+    kept.put(contents([20]), day=DAY.replace(day=3))  # the datatype's folder stays
+    for name in kept.names[:2]:
+        world.remove(str(index_of(name)))
+        world.remove(str(name))
+    for by, days in (
+        (by_jostler, ["-start", str(DAY), "-end", str(DAY)]),
+        (by_spark, ["--start", "2026/01/02", "--end", "2026/01/03"]),
+    ):
+        status, told = by(world, *days)
+        assert (status, told[0]["kind"]) == (1, "day-differs")
+        assert "7 rows in BigQuery, and no bundle in the bucket" in told[0]["detail"]
+    world.sql(f"UPDATE jostler.loads SET Buckets = 'gs://other' WHERE Buckets = '{world.url}'")
+    assert by_jostler(world, "-experiment", "exp")[0] == 0
+
+
+def test_a_deletion_takes_no_rows_of_another_bucket(world: World, kept: KeptArchive) -> None:
+    """A bucket that has no object of a day has nothing to say about the day's rows."""
+    world.storage.create_bucket(other := f"{world.bucket}-other")
+    where = ["-bucket", f"gs://{other}", "-experiment", "exp", "-datatype", "foo1"]
+    days = ["-start", str(DAY), "-end", str(DAY), "-project", world.project, "-min-age", "1h"]
+    assert jostler(["delete", *where, *days, "-yes"]) == 1
+    assert len(world.rows()) == 7
+    world.sql("DELETE FROM jostler.loads WHERE TRUE")  # then the rows themselves tell
+    assert jostler(["delete", *where, *days, "-yes"]) == 1
+    assert len(world.rows()) == 7
+    assert jostler(["delete", *where, *days, "-yes", "-bucket", world.url]) == 0
+    assert world.rows() == []
+
+
+def test_the_rows_of_index1_go_with_each_datatype_of_a_day(world: World, kept: KeptArchive) -> None:
+    """Whichever was deleted first, and also if a deletion died when the objects were gone."""
+    names = ("bar1", "kept1")
+    rows = [{"date": str(DAY), "raw": {"Datatype": name}} for name in names]
+    world.client.load_table_from_json(rows, "raw_exp.index1").result()
+    where = ["-bucket", world.url, "-experiment", "exp"]
+    days = ["-start", str(DAY), "-end", str(DAY), "-project", world.project, "-min-age", "1h"]
+
+    assert jostler(["delete", *where, *days, "-yes", "-datatype", "foo1"]) == 0
+    assert jostler(["delete", *where, *days, "-yes", "-datatype", "bar1"]) == 0
+
+    left = world.sql(f"SELECT raw.Datatype AS n FROM raw_exp.index1 WHERE date = '{DAY}'")
+    assert [row["n"] for row in left] == ["kept1"]
+    of_index = [row["Status"] for row in world.ledger() if row["table"].endswith("index1")]
+    assert of_index == ["success", "deleted"]

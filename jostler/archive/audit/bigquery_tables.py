@@ -53,6 +53,12 @@ SELECT archiver.ArchiveURL AS url, COUNT(*) AS n FROM `{table}` WHERE `date` = @
 _DAYS_SQL = """\
 SELECT `date` AS day, COUNT(*) AS n FROM `{table}`
 WHERE `date` >= @first AND `date` <= @last GROUP BY 1 ORDER BY 1"""
+_INDEX_DAYS_SQL = """\
+SELECT `date` AS day, COUNT(*) AS n FROM `{table}`
+WHERE `date` >= @first AND `date` <= @last AND raw.Datatype = @datatype GROUP BY 1"""
+_OTHER_SQL = """\
+SELECT MIN(archiver.ArchiveURL) AS url FROM `{table}`
+WHERE `date` = @day AND NOT STARTS_WITH(archiver.ArchiveURL, @start)"""
 
 
 def open_tables(
@@ -162,9 +168,16 @@ class AuditTables:
             yield f"BigQuery has {stored[url]} rows of {url}, the bundle {rows.get(url, 0)}"
 
     def gone(
-        self, place: Place, datatype: str, days: Collection[date], scope: Scope
+        self, place: Place, datatype: str, days: Collection[date], bucket: str, scope: Scope
     ) -> Iterator[tuple[date, Problem]]:
         """Yield the days that have rows in BigQuery, and no bundle in the bucket.
+
+        Args:
+            place: of the experiment.
+            datatype: of the rows.
+            days: those that have bundles.
+            bucket: URL of the bucket.
+            scope: what is looked at; with nodes, a day is not seen as a whole.
 
         Raises:
             QueryError: BigQuery cannot be asked.
@@ -173,7 +186,8 @@ class AuditTables:
             return
         table = self.table(place, datatype)
         for day, rows in self.days(table, scope.first, scope.last):
-            if day not in days:
+            # Days that another bucket has rows of are not compared, as in `differences`.
+            if day not in days and not self.others(table, day, bucket):
                 detail = f"{table} {day}: {rows} rows in BigQuery, and no bundle in the bucket"
                 folder = f"{place.root}/{datatype}/{day:%Y/%m/%d}/"
                 yield day, Problem(folder, 0, Kind.DAY_DIFFERS, detail)
@@ -221,6 +235,33 @@ class AuditTables:
 
     # Deletion
 
+    def others(self, table: TableName, day: date, bucket: str) -> list[str]:
+        """Return the buckets, or an object of them, that a day has rows of, beside a bucket.
+
+        Args:
+            table: of the rows.
+            day: of the rows.
+            bucket: URL of the bucket.
+
+        Raises:
+            QueryError: BigQuery cannot be asked.
+        """
+        state = self.state(table, day)
+        if state and state.buckets:
+            return sorted(state.buckets - {bucket})
+        found = self._rows(_OTHER_SQL.format(table=table), day=day, start=f"{bucket}/")
+        return [str(row["url"]) for row in found if row["url"]]
+
+    def index_days(
+        self, place: Place, datatype: str, first: date | None, last: date | None
+    ) -> list[date]:
+        """Return the days of which the table of indexes has rows of a datatype."""
+        sql = _INDEX_DAYS_SQL.format(table=self.table(place, INDEX))
+        days = {"first": first or date.min, "last": last or date.max}
+        with suppress(QueryError):  # the Go agent's index has no Datatype
+            return [row["day"] for row in self._rows(sql, **days, datatype=datatype)]
+        return []
+
     def delete_day(self, table: TableName, day: date, why: str) -> None:
         """Say in the ledger that a day is deleted, then delete its rows.
 
@@ -245,9 +286,10 @@ class AuditTables:
         """
         table = self.table(place, INDEX)
         state = self.state(table, day)
-        if state is None or state.status == DELETED:
+        if state is None:
             return
-        self._ledger(table, day, state, status=DELETED, error="", detail=why)
+        if state.status != DELETED:  # another datatype of the day was deleted before
+            self._ledger(table, day, state, status=DELETED, error="", detail=why)
         with suppress(QueryError):  # the Go agent's index has no Datatype; the next load mends it
             self._rows(
                 f"DELETE FROM `{table}` WHERE `date` = @day AND raw.Datatype = @datatype",  # noqa: S608 - as above

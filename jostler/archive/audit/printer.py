@@ -12,7 +12,7 @@ from jostler.archive.audit.audit import Sums
 from jostler.archive.audit.mend import Mended
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from datetime import date, datetime
 
     from jostler.archive.audit.audit import DayFound
@@ -29,7 +29,7 @@ class Tables(Protocol):
         """Return how a day's rows in BigQuery differ from its bundles."""
 
     def gone(
-        self, place: Place, datatype: str, days: Collection[date], scope: Scope
+        self, place: Place, datatype: str, days: Collection[date], bucket: str, scope: Scope
     ) -> Iterator[tuple[date, Problem]]:
         """Yield the days that have rows in BigQuery, and no bundle in the bucket."""
 
@@ -69,6 +69,11 @@ class Printer:
         self._ends: list[tuple[Place, str, date, Mended]] = []
         self._seen: dict[tuple[Place, str], set[date]] = {}
 
+    def expect(self, place: Place, datatypes: Iterable[str]) -> None:
+        """Say what is looked at: a datatype of which no day is found may have rows in BigQuery."""
+        for datatype in datatypes:
+            self._seen.setdefault((place, datatype), set())
+
     def day(self, day: DayFound) -> None:
         """Print the problems of a day; mend them first if that is asked."""
         listed = day.listed
@@ -84,7 +89,9 @@ class Printer:
         """Print the sums, and write the table of audits; return how many problems are left."""
         if self._tables:
             for (place, datatype), days in self._seen.items():
-                for day, problem in self._tables.gone(place, datatype, days, self._scope):
+                for day, problem in self._tables.gone(
+                    place, datatype, days, self._bucket, self._scope
+                ):
                     self.sums.problems[problem.kind] += 1
                     self._print(place, datatype, day, Mended(problem))
             self._tables.write(report.rows(self._ends, self._bucket, now))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
+from datetime import date
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -151,6 +151,17 @@ def _folders(storage: Storage, prefix: str) -> list[str]:
     return [name for name in storage.folders(prefix) if name not in OWN_FOLDERS]
 
 
+def datatypes_of(storage: Storage, place: Place, scope: Scope) -> list[str]:
+    """Return the datatypes of a place that are looked at, if only to see that all of it is gone.
+
+    Raises:
+        TransientError: a request to the bucket fails.
+    """
+    if scope.datatypes:
+        return sorted(scope.datatypes - {INDEX})
+    return [name for name in storage.folders(f"{place.root}/") if name not in {INDEX, _CHECKS}]
+
+
 def days(storage: Storage, place: Place, scope: Scope) -> Iterator[ListedDay]:
     """Yield the days of a place that hold anything, in order of days, then of datatypes.
 
@@ -176,7 +187,8 @@ def days(storage: Storage, place: Place, scope: Scope) -> Iterator[ListedDay]:
 
 def _by_day(storage: Storage, folder: str, scope: Scope) -> Iterator[tuple[date, list[ObjectInfo]]]:
     start = f"{folder}{Day(scope.first).path}/" if scope.first else ""
-    end = f"{folder}{Day(scope.last + timedelta(days=1)).path}/" if scope.last else ""
+    # The character behind the slash: all of the last day comes before it.
+    end = f"{folder}{Day(scope.last).path}0" if scope.last else ""
 
     def day_of(info: ObjectInfo) -> date:
         path = info.name.removeprefix(folder).split("/")[:_DAY_FOLDERS]
