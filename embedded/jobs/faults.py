@@ -22,6 +22,7 @@ REQUEST_FAULTS = frozenset(
     {"unavailable_before", "unavailable_after", "rate_limited", "quota_exceeded", "slow"}
 )
 JOB_FAULTS = frozenset({"job_error", "job_slow"})
+_LOOK_S = 0.02
 KEYS = frozenset({"fault", "times", "method", "path", "job", "seconds", "reason", "message"})
 
 
@@ -59,6 +60,7 @@ class Faults:
 
     def __init__(self) -> None:
         self._faults: list[Fault] = []
+        self._cleared = threading.Event()
         self._lock = threading.Lock()
 
     def insert(self, call: Call) -> Reply:
@@ -82,9 +84,11 @@ class Faults:
             return Reply({"faults": [fault.to_api() for fault in self._faults]})
 
     def clear(self, _call: Call) -> Reply:
-        """Remove all faults."""
+        """Remove all faults, also from jobs that wait because of one."""
         with self._lock:
             self._faults.clear()
+            self._cleared.set()
+            self._cleared = threading.Event()
         return Reply(status=204)
 
     def answer(self, call: Call, work: Callable[[], Reply]) -> Reply:
@@ -117,10 +121,15 @@ class Faults:
         return reply
 
     def hold_job(self, job: str, cancelled: threading.Event) -> None:
-        """Delay a job if a fault requests it, at most until the job is cancelled."""
+        """Delay a job if a fault requests it, until the job is cancelled or faults are cleared."""
+        cleared = self._cleared  # before the fault is taken, or a clearing in between is missed
         fault = self._take(lambda fault: _is_for(fault, "job_slow", job))
-        if fault is not None:
-            cancelled.wait(fault.seconds)
+        if fault is None:
+            return
+        until_s = time.monotonic() + fault.seconds
+        while (left_s := until_s - time.monotonic()) > 0 and not cleared.is_set():
+            if cancelled.wait(min(left_s, _LOOK_S)):
+                return
 
     def fail_job(self, job: str) -> None:
         """Fail a job if a fault requests it; called in the transaction that would end the job.

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostler.archive.hashes import digest, digests, many
+from jostler.schema import Use
+from jostler.schema.native import find
 
 
 @given(st.lists(st.binary(max_size=300), max_size=9))
@@ -17,8 +19,10 @@ def test_many_at_once_are_hashed_as_one_by_one(contents: list[bytes]) -> None:
 
 def test_the_native_module_is_used_where_it_is_installed() -> None:
     """It takes a quarter of the time."""
-    native = pytest.importorskip("jostler_native")
-    assert many() is native.digests
+    native = find(Use.AUTO)
+    if not native.module:
+        pytest.skip(native.why_not)
+    assert many() is native.module.digests
 
 
 def test_a_module_that_answers_wrongly_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ def feed(url: str, **other: object) -> Feed:
     values: dict[str, Any] = {
         "id": "bus",
         "every_s": 0.1,
-        "timeout_s": 5.0,
+        "timeout_s": 30.0,
         "prefix": "bus_",
         "postfix": ".json",
     }

@@ -36,14 +36,14 @@ def table(name: str, url: str, **more: object) -> str:
 
 def until(condition: Callable[[], object]) -> None:
     """Wait until something is so."""
-    end_s = time.monotonic() + 30
+    end_s = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < end_s
         time.sleep(0.02)
 
 
 def get(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as found:
+    with urllib.request.urlopen(url, timeout=60) as found:
         text: str = found.read().decode()
         return text
 

@@ -7,7 +7,6 @@ import gzip
 import socket
 import ssl
 import subprocess
-import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
@@ -148,10 +147,8 @@ def test_a_server_that_hangs(tmp_path: Path, sent: bytes | None) -> None:
     server.answers["/feed"] = answer
     server.keep = True
 
-    began_s = time.monotonic()
     error = failure(tmp_path / "spool", server, timeout_s=0.15)
 
-    assert time.monotonic() - began_s < 2.5
     assert error.failure is Failure.TIMEOUT
     assert error.words.endswith("has not answered within 0.15 s")
 

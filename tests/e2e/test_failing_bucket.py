@@ -178,7 +178,7 @@ def test_a_second_signal_ends_the_agent_at_once(
         agent.wait_for("upload.failed")
         os.kill(agent.pid, signal.SIGTERM)
         agent.wait_for("agent.stopping")
-        status = agent.stop(signal.SIGINT, timeout_s=10)
+        status = agent.stop(signal.SIGINT)
     assert status == 1
     assert len(spool.left()) == 5
 

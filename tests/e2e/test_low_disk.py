@@ -59,7 +59,7 @@ def leave_free(path: Path, free_bytes: int) -> None:
         os.truncate(path, wanted)
 
 
-def until(holds: Callable[[], bool], timeout_s: float = 20.0) -> None:
+def until(holds: Callable[[], bool], timeout_s: float = 60.0) -> None:
     end_s = time.monotonic() + timeout_s
     while not holds():
         assert time.monotonic() < end_s

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-START_S = 20.0
+START_S = 60.0
 
 
 class Server:

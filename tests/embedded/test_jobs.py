@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.embedded.conftest import Server
 
 CONFIG = LoadJobConfig(source_format="NEWLINE_DELIMITED_JSON")
-QUICKLY = Retry(predicate=lambda exc: isinstance(exc, ServiceUnavailable), initial=0.01, timeout=10)
+QUICKLY = Retry(predicate=lambda exc: isinstance(exc, ServiceUnavailable), initial=0.01, timeout=60)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ class Faults:
     def call(self, method: str, body: dict[str, object] | None = None) -> dict[str, Any]:
         data = json.dumps(body).encode() if body else None
         request = urllib.request.Request(self._url, data, method=method)
-        with urllib.request.urlopen(request, timeout=5) as reply:
+        with urllib.request.urlopen(request, timeout=60) as reply:
             return json.loads(reply.read() or b"{}")
 
     def ask(self, **body: object) -> None:
@@ -158,6 +158,20 @@ def test_a_running_job_can_be_cancelled(
 
     assert job.error_result["reason"] == "stopped"
     assert client.get_table(table).num_rows == 0
+
+
+def test_a_slow_job_goes_on_when_the_faults_are_forgotten(
+    client: bigquery.Client, table: str, uri: str, faults: Faults
+) -> None:
+    """So a test holds a job up until it has seen what it wants, however long that takes."""
+    name = new_id()
+    faults.ask(fault="job_slow", job=name, seconds=600)
+    job = client.load_table_from_uri(uri, table, job_config=CONFIG, job_id=name)
+    assert client.get_job(name).state == "RUNNING"
+
+    faults.call("DELETE")
+
+    assert job.result().output_rows == 2
 
 
 def test_unavailable_before_the_work(

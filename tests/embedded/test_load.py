@@ -78,7 +78,7 @@ class Bucket:
             data=data,
             headers={"Content-Type": "application/gzip"},
         )
-        with urllib.request.urlopen(request, timeout=10):
+        with urllib.request.urlopen(request, timeout=60):
             return uri
 
 
@@ -499,7 +499,7 @@ def test_an_upload_can_come_in_pieces(server: Server, client: bigquery.Client, t
     body = json.dumps({"configuration": config}).encode()
     url = f"{server.url}/upload/bigquery/v2/projects/{project}/jobs?uploadType=resumable"
 
-    with urllib.request.urlopen(urllib.request.Request(url, body), timeout=10) as reply:
+    with urllib.request.urlopen(urllib.request.Request(url, body), timeout=60) as reply:
         session = reply.headers["location"]
 
     def put(start: int, end: int) -> tuple[int, str | None, bytes]:
@@ -507,7 +507,7 @@ def test_an_upload_can_come_in_pieces(server: Server, client: bigquery.Client, t
         said = f"bytes {start}-{end - 1}/{len(data)}" if piece else f"bytes */{len(data)}"
         request = urllib.request.Request(session, piece, {"Content-Range": said}, method="PUT")
         try:
-            with urllib.request.urlopen(request, timeout=10) as reply:
+            with urllib.request.urlopen(request, timeout=60) as reply:
                 return reply.status, None, reply.read()
         except urllib.error.HTTPError as error:
             with error:

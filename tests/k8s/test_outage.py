@@ -31,7 +31,7 @@ FIRING = 'count by (alertname) (ALERTS{alertstate="firing"})'
 def get(port: int, path: str) -> tuple[int, str]:
     """Ask the agent."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as exc:
         return exc.code, ""

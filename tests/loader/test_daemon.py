@@ -118,11 +118,12 @@ def test_a_request_during_a_round_comes_before_the_rounds_other_days(
     """Days that have begun are finished; the others are left to the next round."""
     for day in range(3, 8):
         stored.put_bundle([row(1, day=DAY.replace(day=day))], day=DAY.replace(day=day))
-    stored.fault("job_slow", job="-foo1-20260102-", seconds=5)
+    stored.fault("job_slow", job="-foo1-20260102-", seconds=600)
     run("--every", "1h", "--parallel-days", "1")
     wait_until("the first day is loaded", lambda: stored.bigquery.faults() == [])
 
     stored.sql(ASK)
+    stored.bigquery.clear()
 
     wait_until("all is loaded", lambda: len(attempts(stored)) == 7)
     order = [(told["date"].day, told["Reason"]) for told in stored.ledger()]

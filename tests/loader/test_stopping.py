@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from loader.cli.console import Console
 from loader.loading import PACE, PACE_S, Pace
 from loader.stopping import GRACE_S
 from tests.loader.plain import load
@@ -44,15 +45,26 @@ def test_load_jobs_of_a_table_begin_no_faster_than_bigquery_takes_them() -> None
 
 @pytest.mark.long
 def test_a_signal_lets_running_load_jobs_end_and_begins_no_other_day(
-    world: World, days: list[date]
+    world: World, days: list[date], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are told to the ledger, a line says so, and the next run does the rest."""
-    world.fault("job_slow", seconds=3, job="-foo1-20260101-", times=1)
+    world.fault("job_slow", seconds=600, job="-foo1-20260101-", times=1)
 
     def interrupt() -> None:
         wait_until("the first job runs", lambda: world.bigquery.faults() == [])
         os.kill(os.getpid(), signal.SIGTERM)
+        assert stopping.wait(60)
+        world.bigquery.clear()
 
+    stopping = threading.Event()
+    event = Console.event
+
+    def seen(console: Console, name: str, *args: str, **facts: object) -> None:
+        event(console, name, *args, **facts)
+        if name == "run.stopping":
+            stopping.set()
+
+    monkeypatch.setattr(Console, "event", seen)
     thread = threading.Thread(target=interrupt)
     thread.start()
     ran = load(world, "--parallel-days", "1")

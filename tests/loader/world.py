@@ -57,19 +57,19 @@ class BigQueryServer:
         request = urllib.request.Request(
             f"{self.url}/_faults", body, {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=10):
+        with urllib.request.urlopen(request, timeout=60):
             pass
 
     def faults(self) -> list[dict[str, Any]]:
         """Return the faults that have not come yet."""
-        with urllib.request.urlopen(f"{self.url}/_faults", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.url}/_faults", timeout=60) as answer:
             found: list[dict[str, Any]] = json.load(answer)["faults"]
         return found
 
     def clear(self) -> None:
         """Forget faults that have not come."""
         request = urllib.request.Request(f"{self.url}/_faults", method="DELETE")
-        with urllib.request.urlopen(request, timeout=10):
+        with urllib.request.urlopen(request, timeout=60):
             pass
 
     def stop(self) -> None:

@@ -11,11 +11,13 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Self
 
-START_S = 20.0
+START_S = 60.0
+TRIES = 3  # another process may take a port that was free just now
 
 
 def binary() -> Path:
@@ -47,35 +49,37 @@ class GcsServer:
     """
 
     def __init__(self, root: Path | None = None, *, public_url: str = "", port: int = 0) -> None:
-        self.port = port or free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
         backend = ["-backend", "memory"]
         if root is not None:
             root.mkdir(parents=True, exist_ok=True)
             backend = ["-backend", "filesystem", "-filesystem-root", str(root)]
-        public = public_url or self.url
-        self._process = subprocess.Popen(
-            [
-                str(binary()),
-                *("-scheme", "http", "-host", "127.0.0.1", "-port", str(self.port)),
-                *("-external-url", public, "-public-host", public.removeprefix("http://")),
-                *("-log-level", "warn", *backend),
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        self._await_answer()
+        for _ in range(1 if port else TRIES):
+            self.port = port or free_port()
+            self.url = f"http://127.0.0.1:{self.port}"
+            public = public_url or self.url
+            self._process = subprocess.Popen(
+                [
+                    str(binary()),
+                    *("-scheme", "http", "-host", "127.0.0.1", "-port", str(self.port)),
+                    *("-external-url", public, "-public-host", public.removeprefix("http://")),
+                    *("-log-level", "warn", *backend),
+                ],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            if self._answers():
+                return
+        raise RuntimeError(f"fake-gcs-server does not answer on {self.url}")
 
-    def _await_answer(self) -> None:
+    def _answers(self) -> bool:
+        """Wait for the first answer; return whether the process lives and gave one."""
         until = time.monotonic() + START_S
-        while True:
-            try:
-                with urllib.request.urlopen(f"{self.url}/storage/v1/b?project=p", timeout=1):
-                    return
-            except OSError as exc:
-                if self._process.poll() is not None or time.monotonic() > until:
-                    raise RuntimeError(f"fake-gcs-server does not answer on {self.url}") from exc
-                time.sleep(0.01)
+        while self._process.poll() is None and time.monotonic() < until:
+            with suppress(OSError):
+                urllib.request.urlopen(f"{self.url}/storage/v1/b?project=p", timeout=5).close()
+                return self._process.poll() is None
+            time.sleep(0.01)
+        return False
 
     def create_bucket(self, name: str) -> None:
         """Create a bucket with the JSON API."""
@@ -84,13 +88,13 @@ class GcsServer:
             data=b'{"name": "%s"}' % name.encode(),
             headers={"Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=5):
+        with urllib.request.urlopen(request, timeout=60):
             pass
 
     def stop(self) -> None:
         """End the server and wait for it."""
         self._process.terminate()
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=60)
 
     def __enter__(self) -> Self:
         return self

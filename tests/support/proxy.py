@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 
-from tests.support.gcs import free_port
-
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "date", "server"}
 
 
@@ -53,17 +51,18 @@ class FaultyServer:
     """
 
     upstream_port: int
-    port: int = field(default_factory=free_port)
+    port: int = field(init=False)
     faults: list[Fault] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
     answered_bytes: int = 0
 
     def __post_init__(self) -> None:
-        self.url = f"http://127.0.0.1:{self.port}"
         self._lock = threading.Lock()
         handler = type("Handler", (_Handler,), {"proxy": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.port = self._server.server_port
+        self.url = f"http://127.0.0.1:{self.port}"
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self._thread.start()

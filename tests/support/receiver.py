@@ -67,7 +67,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         named = {name.lower(): value for name, value in self.headers.items()}
         self.receiver.got.append(Request(self.path, named, body))
-        self.receiver.hold.wait(30)
+        self.receiver.hold.wait(600)
         try:
             self.send_response(self.receiver.status)
             self.send_header("Location", "/elsewhere")

@@ -26,7 +26,7 @@ class Parts:
     def step(self, most: int) -> bool:
         self.threads.append(threading.current_thread().name)
         if self.threads[-1] == "cleanup":
-            assert self.go_on.acquire(timeout=10)
+            assert self.go_on.acquire(timeout=60)
         error, self._error = self._error, None
         self.left = max(0, self.left - most)
         if error:
@@ -44,7 +44,7 @@ class Woken:
         self._rung.release()
 
     def wait(self) -> None:
-        assert self._rung.acquire(timeout=10)
+        assert self._rung.acquire(timeout=60)
 
 
 def step(cleaning: Beside, parts: Parts) -> bool:

@@ -59,5 +59,5 @@ def test_who_opens_it_meanwhile_waits_and_nobody_is_killed(path: Path, fd: int) 
         pass  # until the writer has come
     assert os.read(fd, 100) == b'{"a":1}'
     fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-    writer.join(10)
+    writer.join(60)
     assert path.read_bytes() == b'{"a":2}'

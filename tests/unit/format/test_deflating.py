@@ -15,7 +15,7 @@ def test_blocks_are_compressed_in_their_order_beside_the_caller() -> None:
     held = threading.Event()
 
     def pack(plain: bytes) -> bytes:
-        assert held.wait(10)
+        assert held.wait(60)
         made.append((threading.current_thread().name, plain))
         return plain.upper()
 

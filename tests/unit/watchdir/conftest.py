@@ -32,7 +32,7 @@ class Reader:
         self.root = root
 
     def until(
-        self, enough: Callable[[list[Arrival]], bool], *, timeout_s: float = 10, most: int = 1_000
+        self, enough: Callable[[list[Arrival]], bool], *, timeout_s: float = 60, most: int = 1_000
     ) -> list[Arrival]:
         """Take until it is enough; what was taken by then, be it enough or not."""
         deadline_s = time.monotonic() + timeout_s
@@ -45,7 +45,7 @@ class Reader:
             ]
         return taken
 
-    def until_seen(self, names: set[str], *, timeout_s: float = 10) -> list[Arrival]:
+    def until_seen(self, names: set[str], *, timeout_s: float = 60) -> list[Arrival]:
         """Take until each of `names` was reported."""
         return self.until(lambda taken: names <= {a.path for a in taken}, timeout_s=timeout_s)
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     Wait = Callable[[Arrivals, float], None]
 
-LONG_S = 20.0
-SOON_S = 5.0
+LONG_S = 200.0
+SOON_S = 100.0
 
 
 @pytest.fixture(params=["inotify", "scanning"])
