@@ -16,7 +16,7 @@ from xxhash import xxh3_64_digest, xxh3_64_intdigest
 
 from jostler.format.nodes import is_merged_node
 from jostler.format.row import content_hash
-from jostler.schema import Use
+from jostler.schema.native import find
 from loader.bucket import open_bucket
 from loader.errors import BucketError
 from loader.spark import row, trusted
@@ -147,7 +147,7 @@ def _by_native(data: bytes, task: IndexTask, fields: Fields, patience_s: float) 
     Raises:
         BucketError: the bundle cannot be read.
     """
-    if task.data.native is Use.OFF or is_merged_node(task.data.node):
+    if not find(task.data.native).module or is_merged_node(task.data.node):
         return b""
     try:
         if not task.sampled:
