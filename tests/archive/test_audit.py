@@ -39,6 +39,7 @@ from tests.support.kept import (
     index_of,
 )
 from tests.support.memory_bucket import MemoryBucket
+from tests.support.spool import document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -175,6 +176,46 @@ def test_an_index_that_may_be_on_its_way_is_left_to_the_agent(archive: KeptArchi
 
 
 # Index without data
+
+
+class Compacted:
+    """A bucket in which a compaction removes a bundle's data after so many of our requests."""
+
+    def __init__(self, storage: Storage, data: BundleName, requests: int) -> None:
+        self._storage = storage
+        self._data = data
+        self._left = requests
+
+    def __getattr__(self, name: str) -> object:
+        if name in {"read", "written", "put_new", "metadata", "list"}:
+            if not self._left:
+                self._storage.remove(str(self._data))
+            self._left -= 1
+        return getattr(self._storage, name)
+
+
+@pytest.mark.parametrize("requests", range(6))
+def test_a_bundle_that_is_merged_while_it_is_mended_leaves_nothing(
+    archive: KeptArchive, requests: int
+) -> None:
+    """Its compactor has removed the index, and removes the data while the index is made again."""
+    archive.put(contents(range(3)), node="other")
+    name = archive.put(contents(range(3, 6)))
+    archive.storage.remove(str(index_of(name)))
+    (day,) = audit(archive.storage, [PLACE], Scope(), LIMITS)
+    storage: Any = Compacted(archive.storage, name, requests)
+    mender = Mender(
+        storage=storage,
+        staging=storage,
+        prefix="loader-staging/",
+        now=NOW,
+        orphans=False,
+        settled=timedelta(0),
+        fields={},
+    )
+    (end,) = mender.mend(day)
+    assert "it is gone" in end.done, end
+    assert found(archive) == []
 
 
 def test_an_index_without_data_is_removed_only_if_that_is_asked(archive: KeptArchive) -> None:
@@ -670,6 +711,40 @@ def test_a_merged_bundle_is_clean_and_its_index_is_made_again(
     for old, new in zip(map(json.loads, lost), map(json.loads, made), strict=True):
         raws = [{k: v for k, v in one["raw"].items() if k not in differ} for one in (old, new)]
         assert raws[0] == raws[1]
+
+
+def test_files_of_one_name_in_a_merged_bundle_are_told_apart(archive: KeptArchive) -> None:
+    """Two nodes have each a file of this name, and one of them has stored it twice, changed."""
+    for number, node in ((1, "n1"), (2, "n2"), (3, "n2")):
+        added = datetime(2026, 1, 4, number, tzinfo=UTC)
+        archive.put({"a.json": document(number), f"{number}.json": b"{}"}, node=node, added=added)
+    compact_all(archive.storage)
+    (info,) = archive.storage.list("autoload/v1/exp/foo1/")
+    merged = BundleName.parse(info.name)
+    before, files = facts(archive, index_of(merged)), archive.files()
+
+    archive.swap_rows(index_of(merged), lambda rows: [one | {"date": "2026-01-01"} for one in rows])
+    assert {one.kind for one in found(archive)} == {Kind.DISAGREES}
+    assert all(end.done for end in mend(archive))
+    assert facts(archive, index_of(merged)) == before
+
+    for damage in (lambda data: data[:-9], lambda data: data[:14] + b"~~" + data[16:]):
+        archive.swap(merged, damage)
+        assert Kind.DAMAGED in kinds(found(archive))
+        ends = mend(archive)
+        assert all(end.done for end in ends)
+        assert "6 rows saved, none is lost" in ends[0].done, ends
+        assert archive.files() == files
+        assert facts(archive, index_of(merged)) == before
+        for name in (merged, index_of(merged)):
+            archive.storage.remove(f"{QUARANTINE}{name}")
+        assert mend(archive) == []
+
+
+def facts(archive: KeptArchive, index: BundleName) -> list[dict[str, Any]]:
+    """Return what an index says of its files, without the length of blocks: levels differ."""
+    rows = [json.loads(line)["raw"] for line in gzip.decompress(archive.get(index)).splitlines()]
+    return [{key: value for key, value in row.items() if key != "Length"} for row in rows]
 
 
 @pytest.mark.parametrize("damage", [flipped, lambda data: data[:-3], lambda data: data[:-20000]])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jostler.archive.audit.audit import checked
 from jostler.archive.audit.problem import Kind, Problem
-from jostler.archive.audit.remake import CannotError, index_of, known_files
+from jostler.archive.audit.remake import CannotError, by_filename, index_of, known_files
 from jostler.archive.audit.salvage import (
     DoubtfulError,
     Salvaged,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 QUARANTINE = "quarantine/"
 NAMES_TRIED = 100
+GONE = "it is gone: another process has merged, mended or deleted it meanwhile"
 SETTLED = timedelta(hours=1)
 
 
@@ -132,6 +133,8 @@ class Mender:
             return
         try:
             done, why = mend(), ""
+        except MissingError:  # of what was listed
+            done, why = GONE, ""
         except (CannotMendError, CannotError, DoubtfulError, JostlerError) as exc:
             done, why = "", str(exc)
         for nth, problem in enumerate(mine):
@@ -153,7 +156,7 @@ class Mender:
             bundle.index_name,
             self.storage.url,
             data,
-            known=known_files(bundle.index_name, self.storage.url, old),
+            known=by_filename(known_files(bundle.index_name, self.storage.url, old)),
             added=added,
             fields=self.fields.get(bundle.name.datatype),
         )
@@ -167,6 +170,11 @@ class Mender:
                 raise
             return "another process has stored the index meanwhile"
         if not self._is_whole(bundle):
+            # A compaction that had removed the index, but not yet the data.
+            if not self._is_there(self.storage, bundle.data.name):
+                for info in self._listed(made.name):
+                    store_then_remove(self.storage, [], [Looked(info.name, info.version)])
+                return GONE
             raise CannotMendError("the index was made again, and does not fit yet")
         return "the index was made again from the rows"
 
@@ -257,6 +265,10 @@ class Mender:
 
     # The parts
 
+    def _listed(self, name: str) -> Iterator[ObjectInfo]:
+        """Yield an object, if it is there, as the bucket lists it."""
+        return (info for info in self.storage.list(name) if info.name == name)
+
     def _read(self, info: ObjectInfo) -> bytes:
         return self.storage.read(info.name, info.version).data
 
@@ -281,8 +293,7 @@ class Mender:
 
     def _is_whole(self, bundle: Bundle) -> bool:
         """Say whether a bundle and the index that is there now agree."""
-        wanted = str(bundle.index_name)
-        index = next((one for one in self.storage.list(wanted) if one.name == wanted), None)
+        index = next(self._listed(str(bundle.index_name)), None)
         found = checked(self.storage, Bundle(bundle.name, bundle.data, index))
         wrong = {Kind.NO_INDEX, Kind.DISAGREES, Kind.DAMAGED}
         return found is not None and not any(one.kind in wrong for one in found.problems)

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from jostler.archive.files import File
     from jostler.format.blocks import Block
 
-    Known = Mapping[str, File]
+    Known = Mapping[str, Sequence[File]]
+    """Files by Filename: in a merged bundle several may have the same."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -74,8 +75,8 @@ def fields_of(texts: Iterable[str]) -> dict[str, IndexFields]:
     return {datatype: IndexFields(fields) for datatype, fields in by_datatype.items()}
 
 
-def known_files(index_name: BundleName, bucket: str, index: bytes | None) -> Known:
-    """Return the files of an old index by Filename, as far as it can be read.
+def known_files(index_name: BundleName, bucket: str, index: bytes | None) -> list[File]:
+    """Return the files of an old index, as far as it can be read.
 
     Args:
         index_name: of the index object.
@@ -83,12 +84,20 @@ def known_files(index_name: BundleName, bucket: str, index: bytes | None) -> Kno
         index: its bytes; None if there is none.
     """
     if index is None:
-        return {}
+        return []
     try:
         files, _ = index_rows.parse(index, index_name, bucket)
     except (ValueError, EOFError):
-        return {}
-    return {file.filename: file for file in files}
+        return []
+    return files
+
+
+def by_filename(files: Iterable[File]) -> Known:
+    """Return files by Filename."""
+    found: dict[str, list[File]] = {}
+    for file in files:
+        found.setdefault(file.filename, []).append(file)
+    return found
 
 
 def index_of(
@@ -131,7 +140,9 @@ def index_of(
         raise CannotError(f"the index cannot be made: {exc}") from exc
     if len(nodes) != len(rows):
         raise CannotError("the index cannot be made: its table of nodes is that of other rows")
-    entries = [_entry(name, one, known, added, fields) for one in rows]
+    entries = [
+        _entry(name, one, node, known, added, fields) for one, node in zip(rows, nodes, strict=True)
+    ]
     writer = BlockWriter(compression_of(data, blocks))
     places = _places(blocks, len(rows))
     for line in _index_rows(
@@ -194,21 +205,25 @@ def _places(blocks: Sequence[Block], rows: int) -> Iterable[bytes]:
         yield from [place(block)] * (after - first)
 
 
-def _entry(
-    name: BundleName, one: Row, known: Known, added: datetime, fields: IndexFields | None
+def _entry(  # noqa: PLR0917 - what is known of a row
+    name: BundleName,
+    one: Row,
+    node: str,
+    known: Known,
+    added: datetime,
+    fields: IndexFields | None,
 ) -> _Entry:
     filename = str(one.archiver["Filename"])
     if name.datatype == REJECTED:
         return _rejected(filename, one, added)
     found = digest(one.raw)
-    before = known.get(filename)
+    before = _before(known.get(filename, ()), node, found)
     facts = Facts(None, None, None)
     if fields:
         values = fields.facts(filename, one.raw, 0)
         start = values.start_us if "Start" in fields.columns else None
         facts = Facts(start, values.end_us, values.work_id)
-    # With another Hash, the old index row is about other content of this Filename.
-    if before is None or (before.hash_of_raw and before.hash != found):
+    if before is None:
         return _Entry(filename, len(one.raw), micros(added), found, facts)
     if before.start or before.end or before.work_id:
         start, end = (None if t is None else micros(t) for t in (before.start, before.end))
@@ -216,6 +231,19 @@ def _entry(
     # The old row counted the line breaks of the file, which `raw` does not have.
     size = max(before.size, len(one.raw))
     return _Entry(filename, size, micros(before.added), found, facts)
+
+
+def _before(files: Sequence[File], node: str, found: str) -> File | None:
+    """Return the old index row of a file; None if there is none.
+
+    Args:
+        files: the old rows of its Filename.
+        node: that stored it.
+        found: the hash of its `raw`.
+    """
+    # With another Hash, an old index row is about other content of this Filename.
+    same = [file for file in files if file.hash == found or not file.hash_of_raw]
+    return min(same, key=lambda file: file.node != node, default=None)
 
 
 def _rejected(filename: str, one: Row, added: datetime) -> _Entry:
@@ -241,7 +269,7 @@ def _go_index(
     for one in rows:
         filename = str(one.archiver["Filename"])
         before = known.get(filename)
-        when = before.added if before else added
+        when = before[0].added if before else added
         columns = {
             "Filename": filename,
             "Size": len(one.line.rstrip(b"\n")),

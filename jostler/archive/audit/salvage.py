@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from jostler.archive.audit.explain import nodes_of
-from jostler.archive.audit.remake import facts_of, index_of, known_files, micros
+from jostler.archive.audit.remake import by_filename, facts_of, index_of, known_files, micros
 from jostler.archive.audit.stream import part, readable
 from jostler.archive.compact_order import digest_of
 from jostler.archive.hashes import digest
@@ -97,7 +97,7 @@ def salvage(name: BundleName, bucket: str, data: bytes, index: bytes | None) -> 
         DoubtfulError: a row with wrong bytes could not be told from a good one.
     """
     index_name = replace(name, kind=Kind.INDEX)
-    files = sorted(known_files(index_name, bucket, index).values(), key=lambda file: file.line)
+    files = sorted(known_files(index_name, bucket, index), key=lambda file: file.line)
     if not files or any(file.offset is None or file.length is None for file in files):
         if name.is_merged:
             raise DoubtfulError("a merged bundle cannot be read in part without its index")
@@ -130,8 +130,10 @@ def _nodes(name: BundleName, data: bytes, files: Sequence[File]) -> list[str]:
         return []
     try:
         nodes = nodes_of(data)
-    except ValueError as exc:
-        raise DoubtfulError(str(exc)) from exc
+    except ValueError:
+        nodes = []
+    if not nodes:  # the header is damaged: the index has the nodes, too
+        return [file.node for file in files]
     if len(nodes) != len(files):
         raise DoubtfulError("its table of nodes is that of other rows than its index")
     return nodes
@@ -257,7 +259,7 @@ def rewritten(
             line = line.rstrip(b"\n") + (b"\n" if nth < len(saved.rows) else b"")
         writer.add(line)
     data = writer.finish()
-    known = known_files(replace(old, kind=Kind.INDEX), bucket, index)
+    known = by_filename(known_files(replace(old, kind=Kind.INDEX), bucket, index))
     its_index = index_of(
         name,
         replace(name, kind=Kind.INDEX),
@@ -267,7 +269,7 @@ def rewritten(
         added=added,
         fields=fields,
     )
-    times = [known[f].added for f in _names(saved) if f in known] or [added]
+    times = [file.added for name in _names(saved) for file in known.get(name, ())] or [added]
     metadata = facts_of(saved.rows, [micros(when) for when in times]) | {"salvaged-from": str(old)}
     # By the digest the loader knows that every row fits this schema, and need not read them.
     # Rows that no hash verifies must be judged anew.
