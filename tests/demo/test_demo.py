@@ -35,11 +35,11 @@ def left_behind(tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(900)
 def test_the_demo_runs_to_its_end_and_adds_up(tmp_path: Path) -> None:
     """Written = loaded + rejected, on a page of 100 columns, and nothing is left."""
     process = start(tmp_path)
-    told, _ = process.communicate(timeout=230)
+    told, _ = process.communicate(timeout=800)
 
     assert process.returncode == 0, told
     assert "written 2000 = loaded 1900 + rejected 100\n" in told
@@ -62,11 +62,11 @@ def test_an_interrupted_demo_leaves_no_process_behind(tmp_path: Path, number: in
     assert process.stdout
     while "2. " not in process.stdout.readline():
         pass
-    until_s = time.monotonic() + 60
+    until_s = time.monotonic() + 300
     while len(left_behind(tmp_path)) < 3:
         assert time.monotonic() < until_s
     process.send_signal(number)
-    told, _ = process.communicate(timeout=60)
+    told, _ = process.communicate(timeout=300)
 
     assert process.returncode == 1, told
     assert "interrupted" in told

@@ -108,7 +108,7 @@ def told(path: Path) -> set[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @pytest.mark.long
 def test_an_outage_wakes_somebody_and_ends_by_itself(gcs: GcsServer, tmp_path: Path) -> None:
     """While the bucket is down /healthz stays well and memory bounded; then all flows again."""

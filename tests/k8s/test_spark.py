@@ -76,7 +76,7 @@ def command(driver: Doc, cluster: Cluster, job: Path) -> list[str]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_driver_loads_with_executors_and_asks_only_what_it_may(
     world: World, conf: Path, tmp_path: Path
 ) -> None:

@@ -92,7 +92,7 @@ def test_a_second_ctrl_c_ends_the_loader_at_once(world: World, days: list[date])
     said = next(line for line in process.stderr if "run.stopping" in line)
     process.send_signal(signal.SIGINT)
 
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=200)
     assert '"loading": 1' in said
     assert process.returncode == 1
     assert "asked for again" in err

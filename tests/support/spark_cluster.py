@@ -22,8 +22,8 @@ from tests.support.gcs import free_port
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-UP_S = 60.0
-SUBMIT_S = 110.0
+UP_S = 180.0
+SUBMIT_S = 400.0
 
 
 @contextmanager

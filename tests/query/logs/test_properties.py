@@ -46,7 +46,7 @@ CLAUSES = {"ALL", "INTERVAL", "SELECT"} | {
     "JOIN",
     "BY",
 }
-SECONDS = 5.0
+SECONDS = 30.0
 
 
 def outcome(text: str) -> QueryError | None:

@@ -212,7 +212,7 @@ def test_a_problem_names_file_field_and_reason() -> None:
     ]
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_a_table_has_ten_thousand_columns_and_no_more() -> None:
     """Of any depth; date, archiver and its four fields, and raw are seven of them."""
     half = [{"name": f"c{index}", "type": "FLOAT"} for index in range(4_996)]
