@@ -72,10 +72,11 @@ def run(archive: Archive, _: list[str]) -> int:
     places = kept_places(archive, storage)
     for place in places if tables else ():
         printer.expect(place, datatypes_of(storage, place, scope))
-    for day in audit(storage, places, scope, limits):
-        archive.tally.days += 1
-        archive.tally.rows += sum(day.rows.values())
-        printer.day(day)
+    with printer.recording():
+        for day in audit(storage, places, scope, limits):
+            archive.tally.days += 1
+            archive.tally.rows += sum(day.rows.values())
+            printer.day(day)
     left = printer.end(datetime.now(UTC))
     if not printer.sums.days:
         archive.say(f"{storage.url} has nothing of these places, datatypes and days")

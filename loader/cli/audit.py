@@ -91,11 +91,12 @@ def _of_bucket(
     schemas = Schemas(storage)
     for place in _places(options, storage) if tables else ():
         printer.expect(place, datatypes_of(storage, place, options.scope))
-    for wave in _waves(_listed(options, storage)):
-        for day in audit_days(
-            spark, url, wave, limits=limits, schemas=schemas, patience_s=options.patience_s
-        ):
-            printer.day(day)
+    with printer.recording():
+        for wave in _waves(_listed(options, storage)):
+            for day in audit_days(
+                spark, url, wave, limits=limits, schemas=schemas, patience_s=options.patience_s
+            ):
+                printer.day(day)
     return printer
 
 

@@ -17,6 +17,7 @@ from jostler.archive.audit.audit import audit
 from jostler.archive.audit.bundle import check
 from jostler.archive.audit.days import Limits
 from jostler.archive.audit.mend import Mended, Mender
+from jostler.archive.audit.printer import Printer
 from jostler.archive.audit.problem import Kind, Problem
 from jostler.archive.audit.salvage import DoubtfulError, salvage
 from jostler.archive.audit.scope import Scope
@@ -431,6 +432,21 @@ def test_a_damaged_bundle_of_which_nothing_can_be_read_is_moved_away(archive: Ke
 # What is told
 
 
+@pytest.mark.parametrize("has_index", [True, False])
+def test_a_bundle_without_rows_is_moved_away(archive: KeptArchive, has_index: bool) -> None:
+    """No index can be made of it; what its index says is lost."""
+    name = archive.put(contents(range(2)))
+    archive.swap(name, lambda _: gzip.compress(b""))
+    if not has_index:
+        archive.storage.remove(str(index_of(name)))
+    assert kinds(found(archive)) == [Kind.DAMAGED]
+    (end,) = mend(archive)
+    lost = "0 rows saved; lost: lines 1 to 2 (2026/01/02/m0.json, 2026/01/02/m1.json)"
+    assert (lost if has_index else "it is not known which lines are lost") in end.done
+    assert found(archive) == []
+    assert f"{QUARANTINE}{name}" in archive.objects()
+
+
 def test_a_row_in_two_bundles_is_told_of_the_later_one(archive: KeptArchive) -> None:
     """Not the same Filename with other content, nor the same row of another node."""
     first = archive.put(contents([1, 2]))
@@ -766,3 +782,45 @@ def test_of_a_damaged_merged_bundle_what_can_be_read_is_saved_under_the_name_of_
     assert (info.name == str(merged)) == (len(saved) == len(before))
     assert archive.get(f"{QUARANTINE}{merged}") == damaged
     assert mend(archive) == []
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt(), TransientError("unreachable")])
+def test_what_an_interrupted_audit_has_mended_is_in_the_table(
+    archive: KeptArchive, end: BaseException
+) -> None:
+    """Whoever looks for a change finds who made it; a row is written once."""
+    lost = archive.put(contents(range(3)))
+    archive.put(contents(range(3, 6)), day=date(2026, 1, 3))
+    archive.storage.remove(str(index_of(lost)))
+    written: list[dict[str, Any]] = []
+
+    class Tables:
+        differences = gone = staticmethod(lambda *_: ())
+        write = staticmethod(written.extend)
+
+    mender = Mender(
+        storage=archive.storage,
+        staging=archive.storage,
+        prefix="loader-staging/",
+        now=NOW,
+        orphans=False,
+        settled=timedelta(0),
+        fields={},
+    )
+    tables: Any = Tables()
+    printer = Printer(
+        archive.storage.url, Scope(), lambda _: None, as_json=False, mender=mender, tables=tables
+    )
+    days = audit(archive.storage, [PLACE], Scope(), LIMITS)
+
+    def interrupted() -> None:
+        with printer.recording():
+            printer.day(next(days))
+            raise end
+
+    with pytest.raises(type(end)):
+        interrupted()
+    (row,) = written
+    assert (row["Object"], row["Status"]) == (str(lost), "mended")
+    assert printer.end(NOW) == 0
+    assert len(written) == 1

@@ -79,7 +79,10 @@ class Explainer:
         self._nodes = self._nodes_of_rows(data, len(rows) if is_whole else 0)
         found.go = any(one.go for one in rows if one)
         if index_name is None or index is None:
-            found.add(name, Kind.NO_INDEX, NO_INDEX)
+            if is_whole and not rows:
+                found.add(name, Kind.DAMAGED, "it has neither rows nor an index")
+            else:
+                found.add(name, Kind.NO_INDEX, NO_INDEX)
             self._note_all(rows)
             return found
         if not is_whole:  # the stream explains all that its rows lack
@@ -87,7 +90,9 @@ class Explainer:
             return found
         entries = self._go_index(index_name, index) if found.go else self._index(index_name, index)
         if len(entries) != len(rows):
-            found.add(name, Kind.DISAGREES, f"{len(rows)} rows, but {len(entries)} in its index")
+            # Without any row there is nothing that an index could be made of.
+            kind = Kind.DISAGREES if rows else Kind.DAMAGED
+            found.add(name, kind, f"{len(rows)} rows, but {len(entries)} in its index")
             self._note_all(rows)
             return found
         blocks = _Blocks(data)

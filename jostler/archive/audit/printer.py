@@ -1,10 +1,13 @@
 """Print what an audit finds as it is found, and its sums; the same for threads and for Spark.
 
-**Invariant:** each problem is printed once, with its end; the sums count what was printed.
+**Invariant:** each problem is printed once, with its end; the sums count what was printed.  The
+table `audits` has it afterwards, also if the audit is interrupted or fails.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from jostler.archive.audit import report
@@ -13,13 +16,16 @@ from jostler.archive.audit.mend import Mended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-    from datetime import date, datetime
+    from datetime import date
 
     from jostler.archive.audit.audit import DayFound
     from jostler.archive.audit.mend import Mender
     from jostler.archive.audit.problem import Problem
     from jostler.archive.audit.scope import Scope
     from jostler.format.names import Place
+
+ROWS_AT_ONCE = 1000
+"""Rows in one load job of the table `audits`."""
 
 
 class Tables(Protocol):
@@ -66,7 +72,8 @@ class Printer:
         self._as_json = as_json
         self._mender = mender
         self._tables = tables
-        self._ends: list[tuple[Place, str, date, Mended]] = []
+        self._left = self._mended = 0
+        self._unwritten: list[tuple[Place, str, date, Mended]] = []
         self._seen: dict[tuple[Place, str], set[date]] = {}
 
     def expect(self, place: Place, datatypes: Iterable[str]) -> None:
@@ -85,6 +92,15 @@ class Printer:
         for end in self._mender.mend(day) if self._mender else map(Mended, day.problems):
             self._print(listed.place, listed.datatype, listed.day, end)
 
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Write the table of audits also if the audit does not come to its end."""
+        try:
+            yield
+        except BaseException:  # Ctrl-C too: what was mended until then is to be found there
+            self._write(datetime.now(UTC))
+            raise
+
     def end(self, now: datetime) -> int:
         """Print the sums, and write the table of audits; return how many problems are left."""
         if self._tables:
@@ -94,15 +110,24 @@ class Printer:
                 ):
                     self.sums.problems[problem.kind] += 1
                     self._print(place, datatype, day, Mended(problem))
-            self._tables.write(report.rows(self._ends, self._bucket, now))
-        mended = sum(bool(end.done) for *_, end in self._ends)
-        left = len(self._ends) - mended
+        self._write(now)
         if self._as_json:
-            self._line(report.json_line(report.summary(self.sums, left, mended)))
+            self._line(report.json_line(report.summary(self.sums, self._left, self._mended)))
         else:
-            self._line(report.last_line(self.sums, left, mended))
-        return left
+            self._line(report.last_line(self.sums, self._left, self._mended))
+        return self._left
+
+    def _write(self, now: datetime) -> None:
+        ends, self._unwritten = self._unwritten, []
+        if self._tables:
+            self._tables.write(report.rows(ends, self._bucket, now))
 
     def _print(self, place: Place, datatype: str, day: date, end: Mended) -> None:
+        self._mended += bool(end.done)
+        self._left += not end.done
+        if self._tables:
+            self._unwritten.append((place, datatype, day, end))
+            if len(self._unwritten) >= ROWS_AT_ONCE:
+                self._write(datetime.now(UTC))
+        # Last: whoever reads the output may have ended, as `head` does.
         self._line(report.json_line(report.facts(end)) if self._as_json else report.text(end))
-        self._ends.append((place, datatype, day, end))
