@@ -6,18 +6,17 @@ compaction allows any number of compactors (see `jostler.archive.compact`).
 
 from __future__ import annotations
 
-import pickle
 from typing import TYPE_CHECKING
 
 from jostler.archive.compact import FAILED, Compacted, Left, compact
 from jostler.archive.compact_repeats import WholeDay, compact_day
 from loader.bucket import open_bucket
 from loader.errors import BucketError
+from loader.spark.parts import of_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from jostler.archive.compact_plan import Group
@@ -50,20 +49,12 @@ def compact_groups(
     target_bytes: int,
     version: str,
     patience_s: float,
-) -> Iterator[Compacted]:
-    """Compact groups, each with the URL of its bucket; yield the results."""
+) -> list[Compacted]:
+    """Compact groups, each with the URL of its bucket; return the results in order."""
 
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa  # noqa: PLC0415 - on the executor
+    def work(part: tuple[str, Group]) -> Iterator[Compacted]:
+        yield compact_group(
+            *part, target_bytes=target_bytes, version=version, patience_s=patience_s
+        )
 
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                url, group = groups[number]
-                found = compact_group(
-                    url, group, target_bytes=target_bytes, version=version, patience_s=patience_s
-                )
-                yield pa.RecordBatch.from_pydict({"found": [pickle.dumps(found)]})
-
-    numbers = spark.range(0, len(groups), 1, len(groups))
-    for row in numbers.mapInArrow(task, "found BINARY").collect():
-        yield pickle.loads(row.found)  # noqa: S301 - our own executors wrote it
+    return of_parts(spark, groups, work)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from loader.spark import steps
 from loader.spark.choice import choose, count, note_written, summed
-from loader.spark.index import Examined, examined, groups
+from loader.spark.index import examined, groups
+from loader.spark.parts import of_parts
 from loader.spark.rewrite import DDL as WRITTEN_DDL
 from loader.spark.rewrite import written
 from loader.spark.verify import verified
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from jostler.schema import Fields
     from loader.spark.choice import BundleResult
-    from loader.spark.index import IndexTask
+    from loader.spark.index import Examined, IndexTask
     from loader.spark.rewrite import Copy
     from loader.spark.verify import Task
     from loader.spark.wave import Wave
@@ -77,21 +78,7 @@ def examine(
 ) -> list[Examined]:
     """Examine the indexes of trusted bundles; the driver gets 8 bytes for each row."""
     parts = groups(tasks, GROUPS_PER_CORE * spark.sparkContext.defaultParallelism)
-
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa  # noqa: PLC0415 - on the executor
-
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for one in examined(parts[number], tables, patience_s):
-                    yield pa.RecordBatch.from_pydict(
-                        {"bundle": [one.ordinal], "keys": [one.keys], "problem": [one.problem]}
-                    )
-
-    found = spark.range(0, len(parts), 1, len(parts)).mapInArrow(
-        task, "bundle BIGINT, keys BINARY, problem STRING"
-    )
-    return [Examined(one.bundle, bytes(one.keys), one.problem) for one in found.collect()]
+    return of_parts(spark, parts, lambda part: examined(part, tables, patience_s))
 
 
 def find(
