@@ -14,7 +14,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from jostler.format.names import REJECTED
-from jostler.format.node_table import Run
 from jostler.format.row import content_hash
 from jostler.schema.native import Use, find
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jostler.format.names import BundleName
+    from jostler.format.node_table import Run
 
 
 class NativeIndex(Protocol):
@@ -147,6 +147,18 @@ def index_reader(name: BundleName, *, url: str, index_url: str) -> IndexReader |
     return IndexReader(classes.index, name, url, index_url)
 
 
+class NameKeys(NamedTuple):
+    """What some lines of an index say.
+
+    Attributes:
+        keys: as `NativeIndex.name_keys` has them.
+        block: offset and length of the last row's block.
+    """
+
+    keys: bytes
+    block: tuple[int, int]
+
+
 class IndexReader(NamedTuple):
     """Reads the index of a bundle, as a whole or in parts.
 
@@ -170,18 +182,32 @@ class IndexReader(NamedTuple):
             first: how many lines of the index come before.
             runs: the nodes of the rows, from the header of a merged bundle; empty for others.
         """
-        name = self.name
-        found = self.index.of(
-            text,
-            list(runs) or [Run(name.node, text.count(b"\n"))],
-            date=name.day.iso,
-            datatype=name.datatype,
-            url=self.url,
-            index_url=self.index_url,
-            folder=f"{name.day.path}/",
-            first=first,
-        )
+        found = self.index.of(text, list(runs), node=self.name.node, first=first, **self._shared)
         return cast("NativeIndex | None", found)
+
+    def name_keys(self, text: bytes, first: int) -> NameKeys | None:
+        """Return what tells whether a Filename occurs twice; None as `read`.
+
+        The nodes of a merged bundle are those that the lines name.
+
+        Args:
+            text: lines, inflated.
+            first: how many lines of the index come before.
+        """
+        node = None if self.name.is_merged else self.name.node
+        found = self.index.name_keys_of(text, node=node, first=first, **self._shared)
+        return found and NameKeys(*found)
+
+    @property
+    def _shared(self) -> dict[str, str]:
+        """What all lines have."""
+        return {
+            "date": self.name.day.iso,
+            "datatype": self.name.datatype,
+            "url": self.url,
+            "index_url": self.index_url,
+            "folder": f"{self.name.day.path}/",
+        }
 
 
 def native_merge(indexes: Sequence[NativeIndex]) -> NativeMerge:
@@ -212,7 +238,7 @@ def _answers(index: Any) -> bool:  # noqa: ANN401 - a class of the module
         '"Length":20,"Start":null,"End":null,"WorkID":null}}\n'
     ).encode()
     day = {"date": "2026-01-02", "folder": "2026/01/02/"}
-    made = index.of(text, [("n", 1)], **day, datatype="d", url="u", index_url="i")
+    made = index.of(text, [], node="n", **day, datatype="d", url="u", index_url="i")
     good = b'h"2026/01/02/a"},"raw":{"a":1}}\n'
     return made is not None and [
         made.take(line, 0, 0, 1, head=b"h")

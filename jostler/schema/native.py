@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 
     from jostler.schema.fields import Fields
 
-VERSION = "1.2.0"
+VERSION = "1.3.0"
 """The version that goes with these judges; native/Cargo.toml has the same."""
 NONE = "none"
 _MODULE = "jostler_native"
 # All that is called: a module that was built between two versions may lack some of it.
 _CALLED = (
     *("Judge.accepts", "Judge.read_batch", "Judge.take_rows", "digests", "index_rows"),
-    *("Index.of", "Index.name_keys", "Index.take", "Merge", "unlink_unchanged"),
+    *("Index.of", "Index.name_keys", "Index.name_keys_of", "Index.take", "Merge"),
+    "unlink_unchanged",
 )
 # A document for each thing that must be right before its word is taken.
 _COLUMNS = (

@@ -147,7 +147,7 @@ def _by_native(data: bytes, task: IndexTask, fields: Fields, patience_s: float) 
     Raises:
         BucketError: the bundle cannot be read.
     """
-    if not find(task.data.native).module or is_merged_node(task.data.node):
+    if not find(task.data.native).module:
         return b""
     try:
         if not task.sampled:

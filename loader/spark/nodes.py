@@ -30,9 +30,8 @@ def blocks_by_node(data: bytes, node: str) -> Iterator[tuple[str, bytes]]:
     Raises:
         CorruptError: the stream is broken, or has another number of rows than its table.
     """
-    runs = _runs(data)
-    if runs:
-        yield from by_runs(blocks(data), runs)
+    if found := runs(data):
+        yield from by_runs(blocks(data), found)
         return
     for block in blocks(data):
         yield node, block
@@ -70,10 +69,15 @@ def nodes_of(data: bytes) -> list[str]:
     Raises:
         CorruptError: the table is damaged.
     """
-    return [run.node for run in _runs(data) for _ in range(run.rows)]
+    return [run.node for run in runs(data) for _ in range(run.rows)]
 
 
-def _runs(data: bytes) -> tuple[Run, ...]:
+def runs(data: bytes) -> tuple[Run, ...]:
+    """Return the nodes of a merged bundle's rows; nothing for another bundle.
+
+    Raises:
+        CorruptError: the table is damaged.
+    """
     try:
         return runs_of(data)
     except ValueError as exc:

@@ -15,16 +15,19 @@ import msgspec
 from jostler.archive.native_index import index_reader
 from jostler.format.index_row import IndexRow
 from jostler.format.names import BundleName
+from jostler.format.nodes import is_merged_node
 from loader.spark.gunzip import blocks
 from loader.spark.limits import GZIP_END_BYTES, PACKED_MAX_BYTES
-from loader.spark.nodes import nodes_of
+from loader.spark.nodes import runs
+from loader.spark.row import NO_HEAD, head_of
 from loader.spark.verdicts import Verdicts
 
 if TYPE_CHECKING:
-    from jostler.archive.native_index import IndexReader, NativeIndex
+    from jostler.archive.native_index import IndexReader
     from jostler.schema import Fields
     from loader.spark.verify import Task
 
+KEY_BYTES = 8
 COMPARED_ROWS_MAX = 500_000
 """Of more rows an index is not held in memory as a whole; an agent's bundle has fewer."""
 _ROWS = msgspec.json.Decoder(IndexRow)
@@ -48,16 +51,18 @@ def keys_of(index: bytes, task: Task, rows: int) -> bytes:
     first = 0
     for block in blocks(index):
         reader = reader or _reader(block, task)
-        part = reader.read(block, first) if reader else None
+        part = reader.name_keys(block, first) if reader else None
         if part is None:
             return b""
-        keys.append(part.name_keys())
-        first += len(part)
-    return b"".join(keys) if part and first == rows and _ends(part, task) else b""
+        keys.append(part.keys)
+        first += len(part.keys) // KEY_BYTES
+    return b"".join(keys) if part and first == rows and _ends(part.block, task) else b""
 
 
 def keys_of_both(index: bytes, data: bytes, task: Task, rows: int, fields: Fields) -> bytes:
     """Judge the rows of a bundle and hold each against its index row; return what `keys_of` does.
+
+    The nodes of a merged bundle's rows are those of the table in its header.
 
     Args:
         index: the index object.
@@ -69,24 +74,37 @@ def keys_of_both(index: bytes, data: bytes, task: Task, rows: int, fields: Field
     Raises:
         CorruptError: one of them is no complete gzip stream.
     """
-    if rows > COMPARED_ROWS_MAX or task.size_bytes > PACKED_MAX_BYTES or nodes_of(data):
+    by_node = runs(data)
+    if rows > COMPARED_ROWS_MAX or task.size_bytes > PACKED_MAX_BYTES:
+        return b""
+    if by_node and not is_merged_node(task.node):
         return b""
     text = b"".join(blocks(index))
     reader = _reader(text, task)
-    known = reader.read(text) if reader else None
-    if known is None or len(known) != rows or not _ends(known, task):
+    known = reader.read(text, runs=by_node) if reader else None
+    if known is None or len(known) != rows or not _ends(known.blocks()[-1][:2], task):
         return b""
     verdicts = Verdicts(task, fields)
-    line = 0
+    line, head = 0, b""
     for block in blocks(data):
         verdicts.take(block)
         if verdicts.bad:
             return b""
-        taken, end = known.take(block, 0, line, rows, head=verdicts.head[:-1])
-        if end != len(block):
-            return b""
-        line += taken
+        at = 0
+        while at < len(block):
+            taken, at = known.take(block, at, line, rows, head=head)
+            line += taken
+            if at < len(block):  # a merged bundle's rows have several heads
+                before, head = head, _head(block[at : block.find(b"\n", at) + 1], task)
+                if head in {b"", before}:
+                    return b""
     return known.name_keys() if line == rows else b""
+
+
+def _head(line: bytes, task: Task) -> bytes:
+    """Return what a line has before its Filename; empty if it has not the usual form."""
+    found = head_of(line, task.day)
+    return b"" if found is NO_HEAD else found.start[:-1]
 
 
 def _reader(text: bytes, task: Task) -> IndexReader | None:
@@ -103,7 +121,6 @@ def _reader(text: bytes, task: Task) -> IndexReader | None:
     return index_reader(name, url=url, index_url=first.archiver.ArchiveURL)
 
 
-def _ends(index: NativeIndex, task: Task) -> bool:
-    """Return whether the bundle ends where the last row of its index says."""
-    offset, length, _ = index.blocks()[-1]
-    return offset + length + GZIP_END_BYTES == task.size_bytes
+def _ends(block: tuple[int, int], task: Task) -> bool:
+    """Return whether the bundle ends where, by its index, its last block does."""
+    return sum(block) + GZIP_END_BYTES == task.size_bytes

@@ -8,7 +8,7 @@ use memchr::memchr;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::hash::{self, Hash};
-use crate::index_reading;
+use crate::index_reading::{self, Nodes};
 
 const KEYS_AT_ONCE: usize = 256;
 
@@ -86,8 +86,14 @@ struct Line<'a> {
 
 impl<T: AsRef<[u8]>> Index<T> {
     /// Takes an index; None if it has another form, or is that of another bundle.
-    pub fn new(text: T, runs: Vec<Run>, shared: &Shared) -> Option<Self> {
-        let rows = index_reading::rows(text.as_ref(), &runs, shared)?;
+    ///
+    /// The rows are those of the nodes in `runs`; if it is empty, of `node`.
+    pub fn new(text: T, node: &str, mut runs: Vec<Run>, shared: &Shared) -> Option<Self> {
+        let nodes = if runs.is_empty() { Nodes::One(node) } else { Nodes::Runs(&runs) };
+        let rows = index_reading::rows(text.as_ref(), nodes, shared)?;
+        if runs.is_empty() {
+            runs.push((node.to_owned(), rows.len()));
+        }
         Some(Self { text, rows, runs })
     }
 
@@ -173,14 +179,13 @@ impl<T: AsRef<[u8]>> Index<T> {
         hash::hashes(raws).iter().zip(rows).take_while(|(hash, row)| **hash == row.hash).count()
     }
 
-    /// Returns 8 bytes for each row, equal for equal node and Filename; `loader/spark/index.py`
-    /// says how they are made.
+    /// Returns the key of each row; see `NameKeys`.
     pub fn name_keys(&self) -> Vec<u8> {
-        let seeds: Vec<u64> = self.runs.iter().map(|(node, _)| xxh3_64(node.as_bytes())).collect();
-        let key = |row: &Row| {
-            xxh3_64_with_seed(row.filename.of(self.text.as_ref()), seeds[row.node]).to_be_bytes()
-        };
-        self.rows.iter().flat_map(key).collect()
+        let mut keys = NameKeys::default();
+        for row in &self.rows {
+            keys.add(self.node(row).as_bytes(), row.filename.of(self.text.as_ref()));
+        }
+        keys.found
     }
 
     /// Returns what tells whether a row occurs twice: `keys` in `jostler/archive/audit/bundle.py`.
@@ -206,6 +211,42 @@ impl<T: AsRef<[u8]>> Index<T> {
         }
         found
     }
+}
+
+/// 8 bytes for each row, equal for equal node and Filename; `loader/spark/index.py` says how they
+/// are made.
+#[derive(Default)]
+struct NameKeys {
+    found: Vec<u8>,
+    /// The node of the row before, and what its names are hashed with.
+    node: Vec<u8>,
+    seed: Option<u64>,
+}
+
+impl NameKeys {
+    fn add(&mut self, node: &[u8], filename: &[u8]) {
+        let seed = match self.seed {
+            Some(seed) if self.node == node => seed,
+            _ => {
+                self.node = node.to_vec();
+                *self.seed.insert(xxh3_64(node))
+            }
+        };
+        self.found.extend_from_slice(&xxh3_64_with_seed(filename, seed).to_be_bytes());
+    }
+}
+
+/// Returns the key of each row of an index, and where the block of the last one lies; `None` as of
+/// `Index::new`.
+///
+/// No row is kept, so all of it happens in the processor's cache.
+pub fn name_keys_of(text: &[u8], nodes: Nodes, shared: &Shared) -> Option<(Vec<u8>, (u64, u64))> {
+    let (mut keys, mut last) = (NameKeys::default(), (0, 0));
+    index_reading::each(text, nodes, shared, |node, row| {
+        keys.add(node, row.filename.of(text));
+        last = (row.offset, row.length);
+    })?;
+    Some((keys.found, last))
 }
 
 /// Returns `raw` of a line that has this head and this Filename.
@@ -242,7 +283,7 @@ pub mod tests {
     }
 
     fn index(text: &str, rows: usize) -> Option<Index<Vec<u8>>> {
-        Index::new(text.as_bytes().to_vec(), vec![("node1".into(), rows)], &SHARED)
+        Index::new(text.as_bytes().to_vec(), "", vec![("node1".into(), rows)], &SHARED)
     }
 
     #[test]
@@ -275,11 +316,40 @@ pub mod tests {
         let text = line("2022/09/29/a", "{}", "node1", 8);
         let part = |first| {
             let shared = Shared { first, ..SHARED };
-            Index::new(text.as_bytes(), vec![("node1".into(), 1)], &shared)
+            Index::new(text.as_bytes(), "node1", vec![], &shared)
         };
         assert!(part(6).is_none());
         let key = xxh3_64_with_seed(b"2022/09/29/a", xxh3_64(b"node1"));
         assert_eq!(part(7).unwrap().name_keys(), key.to_be_bytes());
+    }
+
+    #[test]
+    fn rows_are_those_of_the_nodes_that_are_given() {
+        let text = line("2022/09/29/a", "{}", "n1", 1)
+            + &line("2022/09/29/a", "{}", "n2", 2)
+            + &line("2022/09/29/b", "{}", "n2", 3);
+        let runs = |runs: &[(&str, usize)]| {
+            let runs = runs.iter().map(|(name, rows)| ((*name).to_owned(), *rows)).collect();
+            Index::new(text.as_bytes(), "n1", runs, &SHARED).map(|it| it.name_keys())
+        };
+        let keys = |nodes| name_keys_of(text.as_bytes(), nodes, &SHARED).map(|it| it.0);
+        let both = runs(&[("n0", 0), ("n1", 1), ("n2", 2), ("n3", 0)]).unwrap();
+        assert_eq!(both.len(), 24);
+        assert_ne!(both[..8], both[8..16], "the same name of two nodes");
+        assert_eq!(keys(Nodes::Any), Some(both));
+        for other in [
+            &[][..],
+            &[("n1", 3)],
+            &[("n1", 1), ("n2", 1)],
+            &[("n1", 1), ("n2", 3)],
+            &[("n1", 1), ("n2", 2), ("n3", 1)],
+        ] {
+            assert!(runs(other).is_none(), "{other:?}");
+        }
+        assert!(keys(Nodes::One("n1")).is_none() && keys(Nodes::One("n2")).is_none());
+        let one = text.lines().next().unwrap().to_owned() + "\n";
+        let last = name_keys_of(one.as_bytes(), Nodes::One("n1"), &SHARED).unwrap().1;
+        assert_eq!(last, (10, 20));
     }
 
     #[test]

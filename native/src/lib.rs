@@ -39,6 +39,7 @@ mod jostler_native {
     use crate::file::{self, Rules};
     use crate::hash;
     use crate::index::{self, Run, Shared};
+    use crate::index_reading::Nodes;
     use crate::merge::{self, Target};
     use crate::row::{self, Form};
     use crate::unlink;
@@ -91,14 +92,16 @@ mod jostler_native {
 
     #[pymethods]
     impl Index {
-        /// Takes an index; None if it has another form, or is that of another bundle.
+        /// Takes an index of some nodes, or of one; None if it has another form, or is that of
+        /// another bundle.
         #[staticmethod]
-        #[pyo3(signature = (text, runs, *, date, datatype, url, index_url, folder, first=0))]
+        #[pyo3(signature = (text, runs, *, node, date, datatype, url, index_url, folder, first=0))]
         #[expect(clippy::too_many_arguments, reason = "they are named")]
         fn of(
             py: Python<'_>,
             text: PyBackedBytes,
             runs: Vec<Run>,
+            node: &str,
             date: &str,
             datatype: &str,
             url: &str,
@@ -107,7 +110,29 @@ mod jostler_native {
             first: usize,
         ) -> Option<Self> {
             let shared = Shared { date, datatype, url, index_url, folder, first };
-            py.detach(|| index::Index::new(text, runs, &shared)).map(Self)
+            py.detach(|| index::Index::new(text, node, runs, &shared)).map(Self)
+        }
+
+        /// Returns what `name_keys` of an index of one node, or of those that its rows name, would
+        /// return, and offset and length of the last block; None as `of`.
+        #[staticmethod]
+        #[pyo3(signature = (text, *, node, date, datatype, url, index_url, folder, first=0))]
+        #[expect(clippy::too_many_arguments, reason = "they are named")]
+        fn name_keys_of<'py>(
+            py: Python<'py>,
+            text: &[u8],
+            node: Option<&str>,
+            date: &str,
+            datatype: &str,
+            url: &str,
+            index_url: &str,
+            folder: &str,
+            first: usize,
+        ) -> Option<(Bound<'py, PyBytes>, (u64, u64))> {
+            let shared = Shared { date, datatype, url, index_url, folder, first };
+            let nodes = node.map_or(Nodes::Any, Nodes::One);
+            let (keys, last) = py.detach(|| index::name_keys_of(text, nodes, &shared))?;
+            Some((PyBytes::new(py, &keys), last))
         }
 
         fn __len__(&self) -> usize {

@@ -154,7 +154,7 @@ mod tests {
             .map(|(at, name)| line(&format!("2022/09/29/{name}"), "{}", node, at + 1))
             .collect();
         let runs = vec![(node.to_owned(), names.len())];
-        Box::new(Index::new(text.into_bytes(), runs, &SHARED).unwrap())
+        Box::new(Index::new(text.into_bytes(), "", runs, &SHARED).unwrap())
     }
 
     #[test]

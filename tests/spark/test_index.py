@@ -11,17 +11,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jostler.archive.audit.stream import header_bytes
+from jostler.archive.compact_input import read_input
+from jostler.archive.compact_merge import merge, planned
+from jostler.archive.compact_plan import Group, member_in_memory
 from jostler.archive.native_index import index_reader
 from jostler.bundle import Archiver, Entry, FileState, Header, OpenBundle, content_hash
 from jostler.bundle.index import index_object
+from jostler.format.blocks import HEADER
 from jostler.format.compression import FAST
 from jostler.format.names import BundleName, Day
+from jostler.format.node_table import Run, header
 from jostler.schema import Use, fields_from_api, table_schema
 from loader.bucket import open_bucket
 from loader.spark import engine, index
 from loader.spark.index import Examined, IndexTask, examined, groups
 from loader.spark.verify import Task
 from tests.loader.world import DAY
+from tests.support.bundles import PLACE, bundle
 from tests.support.spool import SCHEMA, document
 
 if TYPE_CHECKING:
@@ -38,6 +45,8 @@ NAME = "autoload/v1/exp/foo1/2026/01/02/20260102T030405.000001Z-foo1-node1-exp-d
 
 class Pair:
     """A bundle and its index in a directory."""
+
+    node = "node1"
 
     def __init__(self, root: Path, files: int = 3) -> None:
         self.name = BundleName.parse(NAME)
@@ -72,7 +81,8 @@ class Pair:
 
     def put(self, plain: bytes) -> None:
         """Write the bundle anew, and let the index say where it ends."""
-        self.data.write_bytes(gzip.compress(plain))
+        whole = self.data.read_bytes()
+        self.data.write_bytes(whole[: header_bytes(whole)] + gzip.compress(plain)[len(HEADER) :])
         size = self.data.stat().st_size
         self.change(lambda rows: raw(rows, Offset=size - 10, Length=0))
 
@@ -87,7 +97,7 @@ class Pair:
                 name=data.name,
                 generation=data.generation,
                 size_bytes=data.size_bytes,
-                node="node1",
+                node=self.node,
                 day=Day(DAY),
                 table=0,
                 native=native,
@@ -107,6 +117,38 @@ class Pair:
         )
         assert one == same
         return one
+
+
+class Merged(Pair):
+    """A merged bundle of two nodes, of which one has two versions of the agent."""
+
+    def __init__(self, root: Path, files: int = 3) -> None:
+        agents = [("n1", "jostler@1"), ("n2", "jostler@2"), ("n2", "jostler@1")]
+        made = [
+            bundle(
+                [(f"m{n}.json", document(n, size=120)) for n in range(at, files, len(agents))],
+                node=node,
+                number=at,
+                bucket=root.as_uri(),
+                version=version,
+            )
+            for at, (node, version) in enumerate(agents)
+        ]
+        members = [
+            member_in_memory(BundleName.parse(data.name), data.data, index.data)
+            for data, index in made
+        ]
+        group = Group(place=PLACE, datatype="foo1", day=Day(DAY), schema="", members=tuple(members))
+        inputs = [
+            read_input(member, data.data, index.data)
+            for member, (data, index) in zip(members, made, strict=True)
+        ]
+        one = merge(group, inputs, planned(group, inputs), bucket=root.as_uri(), version="1")
+        self.root, self.files, self.node = root, files, one.name.node
+        self.data, self.index = root / one.data.name, root / one.index.name
+        for path, content in ((self.data, one.data.data), (self.index, one.index.data)):
+            path.parent.mkdir(parents=True)
+            path.write_bytes(content)
 
 
 def raw(rows: Rows, line: int = -1, **change: object) -> Rows:
@@ -241,29 +283,55 @@ NATIVE = index_reader(BundleName.parse(NAME), url="", index_url="")
 
 @pytest.mark.skipif(not NATIVE, reason="the native module is not built")
 @pytest.mark.parametrize("sampled", [True, False])
-def test_the_native_module_takes_what_an_agent_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, sampled: bool
+@pytest.mark.parametrize("kind", [Pair, Merged])
+def test_the_native_module_takes_what_agents_and_compactions_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Pair], *, sampled: bool
 ) -> None:
     """Several blocks of an index and of a bundle, and Python has nothing left to do."""
-    pair = Pair(tmp_path, 3_000)
+    pair = kind(tmp_path, 3_000)
     told = pair.examine(sampled=sampled)
     monkeypatch.setattr(index, "_read_index", None)
     task = pair.task(sampled=sampled, native=Use.REQUIRE)
     assert next(examined([task], (FIELDS,), 5)) == told
     assert len(told.keys) == 24_000
+    assert not told.problem
 
 
 @pytest.mark.skipif(not NATIVE, reason="the native module is not built")
 @pytest.mark.parametrize("sampled", [True, False])
+def test_only_the_rows_of_a_merged_bundle_may_be_of_other_nodes(
+    tmp_path: Path, *, sampled: bool
+) -> None:
+    """A table of nodes in an agent's bundle changes nothing, and one that lies is told."""
+    pair = Pair(tmp_path, 4)
+    whole = pair.data.read_bytes()
+    table = header([Run("other", 4)])
+    pair.data.write_bytes(table + whole[len(HEADER) :])
+    shift = len(table) - len(HEADER)
+    pair.change(lambda rows: [raw([row], Node="other", Offset=row["raw"]["Offset"] + shift)[0]
+                              for row in rows])  # fmt: skip
+    assert "other bundles" in pair.examine(sampled=sampled).problem
+    merged = Merged(tmp_path / "merged", 6)
+    merged.change(lambda rows: [raw([row], Node="n3")[0] for row in rows])
+    assert bool(merged.examine(sampled=sampled).problem) is sampled
+
+
+@pytest.mark.skipif(not NATIVE, reason="the native module is not built")
+@pytest.mark.parametrize("sampled", [True, False])
+@pytest.mark.parametrize("kind", [Pair, Merged])
 @given(data=st.data())
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_what_is_taken_of_changed_bytes_is_what_python_takes(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, *, sampled: bool
+    tmp_path_factory: pytest.TempPathFactory,
+    data: st.DataObject,
+    kind: type[Pair],
+    *,
+    sampled: bool,
 ) -> None:
     """Bytes of the bundle or its index are changed at random: the module never takes more."""
-    pair = Pair(tmp_path_factory.mktemp("pair"), 4)
+    pair = kind(tmp_path_factory.mktemp("pair"), 4)
     changed = data.draw(st.sampled_from([pair.index, pair.data]))
     plain = bytearray(gzip.decompress(changed.read_bytes()))
     for _ in range(data.draw(st.integers(1, 2))):

@@ -89,7 +89,7 @@ def stub(version: str, *, accepts: bool | None = None) -> Any:  # noqa: ANN401 -
                 raise RuntimeError("no such instruction")
             return accepts
 
-    index = SimpleNamespace(of=None, take=None, name_keys=None)
+    index = SimpleNamespace(of=None, take=None, name_keys=None, name_keys_of=None)
     rest = dict.fromkeys(("Merge", "digests", "index_rows", "unlink_unchanged"))
     return SimpleNamespace(VERSION=version, Judge=Judge, Index=index, **rest)
 
