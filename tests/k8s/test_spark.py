@@ -108,7 +108,7 @@ def test_the_driver_loads_with_executors_and_asks_only_what_it_may(
             capture_output=True,
             text=True,
             check=False,
-            timeout=240,
+            timeout=800,
         )
         told = log.read_text() if log.exists() else ""
         assert done.returncode == 0, f"{done.stdout}{done.stderr}{told}"
