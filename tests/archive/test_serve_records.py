@@ -204,7 +204,7 @@ def test_a_bug_is_answered_without_a_word_about_the_inside(
 def test_a_request_with_two_names_is_refused(serving: Serving, made: MadeArchive) -> None:
     """A proxy and this server might each believe another one of them."""
     serving.show_made(made)
-    with closing(http.client.HTTPConnection("127.0.0.1", serving.port, timeout=30)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", serving.port, timeout=100)) as connection:
         connection.putrequest("GET", "/health/", skip_host=True)
         for host in ("localhost", "evil.example.com"):
             connection.putheader("Host", host)

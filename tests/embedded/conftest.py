@@ -60,7 +60,7 @@ class Server:
         self._ended()
 
     def _ended(self) -> int:
-        code = self.process.wait(timeout=30)
+        code = self.process.wait(timeout=100)
         assert self.process.stdout is not None
         self.process.stdout.close()
         return code

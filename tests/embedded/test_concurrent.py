@@ -50,7 +50,7 @@ def test_ten_clients_load_ten_days(
 
     def load(day: str) -> None:
         mine = server.client()
-        together.wait(timeout=30)
+        together.wait(timeout=100)
         for _ in range(2):
             part = f"{table}${day.replace('-', '')}"
             mine.load_table_from_uri(uris[day], part, job_config=REPLACE).result()
@@ -73,7 +73,7 @@ def test_two_clients_load_a_day_under_one_id(
 
     def load(_: int) -> bool:
         mine = server.client()
-        together.wait(timeout=30)
+        together.wait(timeout=100)
         try:
             job = mine.load_table_from_uri(uri, table, job_config=append, job_id=f"{dataset}-1")
             won = True
@@ -120,7 +120,7 @@ def test_ten_clients_add_ten_columns(
             schema_update_options=["ALLOW_FIELD_ADDITION"],
         )
         mine = server.client()
-        together.wait(timeout=30)
+        together.wait(timeout=100)
         while not added(mine, table, config, path.as_uri(), number):
             pass  # another was faster: read the schema again
         mine.close()

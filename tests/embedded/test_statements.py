@@ -173,7 +173,7 @@ def test_a_request_may_be_compressed(server: Server) -> None:
             data,
             {"Content-Encoding": "gzip", "Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=30) as reply:
+        with urllib.request.urlopen(request, timeout=100) as reply:
             answer: dict[str, Any] = json.load(reply)
             return answer
 

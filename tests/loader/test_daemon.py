@@ -150,7 +150,7 @@ def test_sigterm_ends_it_between_rounds(stored: World, tmp_path: Path) -> None:
     wait_until("the first round has ended", path.exists)
 
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=100)
 
     assert process.returncode == 0, err
     assert '"event": "daemon.ended"' in err

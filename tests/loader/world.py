@@ -74,7 +74,7 @@ class BigQueryServer:
 
     def stop(self) -> None:
         self.process.kill()  # it may still hold up what a fault said
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=100)
         assert self.process.stdout
         self.process.stdout.close()
 

@@ -396,7 +396,7 @@ def test_rows_are_written_as_they_come(spool: Spool) -> None:
     assert process.stdout.readline() == b'{"Rate":"bad"}\n'
     (first,) = spool.left()[:1]
     assert (spool.experiment / DATATYPE / first).read_bytes() == b'{"Rate":1}'
-    out, err = process.communicate(b"2}", timeout=30)
+    out, err = process.communicate(b"2}", timeout=100)
     assert process.returncode == 1
     assert (out, b"line 2: wrong-type: Rate" in err) == (b"", True)
     contents = {(spool.experiment / DATATYPE / name).read_bytes() for name in spool.left()}

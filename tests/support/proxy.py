@@ -81,7 +81,7 @@ class FaultyServer:
 
     def forward(self, handler: _Handler, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
         """Forward a request to the real server."""
-        upstream = http.client.HTTPConnection("127.0.0.1", self.upstream_port, timeout=30)
+        upstream = http.client.HTTPConnection("127.0.0.1", self.upstream_port, timeout=100)
         headers = {k: v for k, v in handler.headers.items() if k.lower() != "host"}
         upstream.request(handler.command, handler.path, body, headers)
         answer = upstream.getresponse()

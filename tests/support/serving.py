@@ -58,7 +58,7 @@ def get(
     """Ask a server on this machine for a path."""
     asked = f"?{urlencode(parameters)}" if parameters else ""
     headers = {"Host": host} if host else {}
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=100)) as connection:
         connection.request(method, path + asked, headers=headers)
         answer = connection.getresponse()
         found = {key.lower(): value for key, value in answer.getheaders()}

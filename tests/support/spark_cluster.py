@@ -68,7 +68,7 @@ def standalone(home: Path) -> Iterator[str]:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     os.killpg(process.pid, signal.SIGKILL)  # a worker leaves executors behind otherwise
-    process.wait(timeout=30)
+    process.wait(timeout=100)
 
 
 def package(path: Path) -> Path:

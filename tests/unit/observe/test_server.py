@@ -36,7 +36,7 @@ def server() -> Iterator[StatusServer]:
 def ask(
     server: StatusServer, path: str, method: str = "GET"
 ) -> tuple[int, bytes, Mapping[str, str]]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=100)
     connection.request(method, path)
     response = connection.getresponse()
     body = response.read()
