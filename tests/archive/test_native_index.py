@@ -189,6 +189,8 @@ def test_a_module_that_answers_wrongly_is_not_used(monkeypatch: pytest.MonkeyPat
         def name_keys(self) -> bytes:
             return bytes(8)
 
+        name_keys_of = name_keys
+
     assert native_index._classes()
     monkeypatch.setattr(native, "Index", Credulous)
     assert find(Use.AUTO).module
