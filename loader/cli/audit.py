@@ -20,6 +20,7 @@ from jostler.storage import open_storage
 from loader.bucket import split_url
 from loader.cli.audit_options import ORPHANS, parse
 from loader.cli.console import Console
+from loader.errors import UsageError
 from loader.spark.audit import audit_days
 from loader.spark.session import session
 from loader.spark.wave import WAVE_BYTES, WAVE_DAYS
@@ -127,16 +128,19 @@ def _mender(options: AuditOptions, storage: Storage, tables: AuditTables | None)
     if options.fix == "no":
         return None
     bucket, prefix = split_url(options.staging or f"{storage.url}/loader-staging")
-    return Mender(
-        storage=storage,
-        staging=storage if bucket == storage.url else open_storage(bucket, options.patience_s),
-        prefix=f"{prefix}/" if prefix else "",
-        now=datetime.now(UTC),
-        orphans=options.fix == ORPHANS,
-        settled=options.settled,
-        fields=options.fields,
-        mark=tables.mark if tables else None,
-    )
+    try:
+        return Mender(
+            storage=storage,
+            staging=storage if bucket == storage.url else open_storage(bucket, options.patience_s),
+            prefix=f"{prefix}/" if prefix else "",
+            now=datetime.now(UTC),
+            orphans=options.fix == ORPHANS,
+            settled=options.settled,
+            fields=options.fields,
+            mark=tables.mark if tables else None,
+        )
+    except ValueError as exc:
+        raise UsageError([f"--staging: {exc}"]) from exc
 
 
 def _tables(options: AuditOptions) -> AuditTables | None:

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 LIMITS = Limits(small_bytes=10**6, many=9, today=date(2026, 1, 9))
+FOLDER = f"{PLACE.root}/foo1/"
 QUARANTINE = "loader-staging/quarantine/"
 
 
@@ -334,6 +335,10 @@ def test_of_a_damaged_bundle_what_can_be_read_is_saved(
     else:
         assert "without a hash to verify them by" in told.done
     assert archive.get(f"{QUARANTINE}{name}") == damaged
+    # The loader trusts a bundle that names its schema: only rows that a hash verifies are so good.
+    new = [info.name for info in archive.storage.list(FOLDER) if info.name != str(whole)]
+    schemas = {archive.storage.metadata(one).get("schema", "") for one in new}
+    assert schemas <= {"5" * 32 if indexed else ""}
     assert archive.get(whole)
     assert found(archive) == []
     assert mend(archive) == []
@@ -602,6 +607,21 @@ def test_a_mend_that_dies_anywhere_and_is_repeated_ends_the_same(tmp_path: Path)
     assert all(names == ended[0] for names in ended)
 
 
+def test_a_salvage_that_died_before_its_index_keeps_what_the_old_one_knew(tmp_path: Path) -> None:
+    """The old index is there until the new one is."""
+    for steps in range(6):
+        archive = KeptArchive(open_storage(url_of(tmp_path / str(steps))))
+        name = archive.put(contents(range(4)))
+        known = [one["TimeAdded"] for one in facts(archive, index_of(name))]
+        archive.swap(name, lambda data: data[:-3])
+        with pytest.raises(DyingError):
+            mend(archive, Dying(archive.storage, steps))  # type: ignore[arg-type]
+        mend(archive)
+        assert found(archive) == []
+        (made,) = (BundleName.parse(info.name) for info in archive.storage.list(FOLDER))
+        assert [one["TimeAdded"] for one in facts(archive, index_of(made))] == known, steps
+
+
 def test_a_request_that_fails_leaves_a_problem_and_the_next_run_mends_it(
     archive: KeptArchive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -660,6 +680,8 @@ def test_the_command_looks_at_the_days_datatypes_and_nodes_that_are_named(
     assert "has nothing of these" in capsys.readouterr().err
     assert main(["audit", *bucket, "-start", "2026-01-03", "-end", "2026-01-02"]) == 2
     assert main(["audit", *bucket, "-fix=some"]) == 2
+    assert main(["audit", *bucket, "-fix", "-staging", f"{bucket[1]}/autoload/v1"]) == 2
+    assert "lies among the archive's data" in capsys.readouterr().err
     assert main(["audit"]) == 2
     assert "-bucket: required" in capsys.readouterr().err
 

@@ -120,6 +120,8 @@ def test_problems_are_mended_by_spark_as_by_threads(world: World, kept: KeptArch
     assert by_spark(world, "--experiment", "exp", "--datatype", "foo1")[0] == 0
     assert by_spark(world, "--datatype", "none")[0] == 1
     assert ran(jostler_load, "audit", "--fix", "maybe")[0] == 2
+    among = ["--fix", "yes", "--staging", f"{world.url}/autoload/v2"]
+    assert ran(jostler_load, "audit", "--bucket", world.url, *among)[0] == 2
     assert ran(jostler_load, "audit", "--bucket", world.url, "--index-field", "foo1")[0] == 2
     made = parse(["--bucket", world.url], {f"{PREFIX}INDEX_FIELD": "\n".join(texts)})
     assert len(made.fields["foo1"].columns) == 2

@@ -7,6 +7,7 @@ it, after a crash or beside another keeper, ends with the same objects.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     Fields = Mapping[str, IndexFields]
 
 QUARANTINE = "quarantine/"
+_DATA_DIR_RE = re.compile(r"(?:^|/)autoload/v[0-9]+/")
 NAMES_TRIED = 100
 GONE = "it is gone: another process has merged, mended or deleted it meanwhile"
 SETTLED = timedelta(hours=1)
@@ -87,6 +89,16 @@ class Mender:
     settled: timedelta
     fields: Fields
     mark: Callable[[DayFound, Problem], str] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a quarantine among the data.
+
+        Raises:
+            ValueError: what is there would be listed, and loaded, as data of an experiment.
+        """
+        staging, url = f"{self.staging.url}/{self.prefix}", f"{self.storage.url}/"
+        if staging.startswith(url) and _DATA_DIR_RE.search(staging.removeprefix(url)):
+            raise ValueError(f"staging {staging} lies among the archive's data")
 
     def mend(self, day: DayFound) -> Iterator[Mended]:
         """Mend the problems of a day; yield the end of each."""
