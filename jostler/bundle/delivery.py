@@ -190,7 +190,8 @@ class Delivery:
             released = self._in_flight.given_back(one)
             # The record is in the journal already (`Commit._forget`), so it is taken up like one of
             # an earlier process; without this it would wait for the next start.
-            if job.instead:
+            # If an earlier process died before the old record went, it is in flight already.
+            if job.instead and not self._in_flight.take_over(job.instead):
                 self.replay(job.instead)
             return GivenBack(bundle=one, released=released)
         self._retries.works(job.header.bucket)

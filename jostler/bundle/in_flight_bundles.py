@@ -187,6 +187,20 @@ class InFlightBundles:
         self._recount(one)
         return one
 
+    def take_over(self, record: Record) -> bool:
+        """Let a bundle that is in flight have those of its files that no bundle has any more.
+
+        Returns:
+            Whether the bundle of this record is in flight.
+        """
+        one = self._bundles.get(str(record.header.name))
+        if one is None:
+            return False
+        if one.job:  # else its files were looked at, and it is not to have new ones of their paths
+            for path in record.given_up:
+                self._owners.setdefault(path, one)
+        return True
+
     def take_in(self, one: InFlight) -> None:
         """Begin with a bundle that was sealed apart from the open ones."""
         self._bundles[one.name] = one

@@ -218,7 +218,11 @@ class Journal:
             found = [p for p in self._dir.iterdir() if p.suffix in {SEALED, STORED}]
         except FileNotFoundError:  # a full disk had no room for the directory
             return [], []
+        stored = {path.stem for path in found if path.suffix == STORED}
         for path in sorted(found):
+            # A list of given-up files may be written again after a crash when it is stored already.
+            if path.suffix == SEALED and path.stem in stored:
+                continue
             try:
                 records.append(_read(path, owner))
                 # An earlier process wrote it over the reserve, which comes back when it goes.

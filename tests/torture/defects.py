@@ -28,6 +28,7 @@ from jostler.agent.intake import Intake
 from jostler.bundle import (
     Cleanup,
     Commit,
+    Delivery,
     InFlightBundles,
     Journal,
     OpenBundles,
@@ -132,6 +133,13 @@ DEFECTS = (
         "_look_at_next",
         "if self._is_mine(row[0]):",
         "if True:",
+    ),
+    Defect(
+        "a clean-up beside the loop is taken for ended before it is",
+        Delivery,
+        "clean_up",
+        "if not self._cleaning.step(cleanup):",
+        "if not self._cleaning.step(cleanup) and not self._cleaning.is_at_work:",
     ),
     Defect(
         "17: a directory in place of a file is undeletable for ever",

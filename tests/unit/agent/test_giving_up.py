@@ -121,6 +121,36 @@ def test_a_list_whose_name_another_has_gets_a_new_one(world: World) -> None:
     assert world.bucket.given_up().total() == 2
 
 
+@pytest.mark.parametrize("is_newer_first", [True, False])
+def test_a_process_that_dies_with_both_lists_in_the_journal_leaves_one_bundle(
+    world: World, *, is_newer_first: bool
+) -> None:
+    """The next one gives the older list up again, and has the newer one already."""
+    write(world, "a", "b")
+    world.disk.undeletable = {"b.json"}
+    world.bucket.next_taken = "data"
+    world.give_up()
+    # The new record gets its name; its directory cannot be synced, nor can it be written again.
+    world.disk.failing_syncs = {world.disk.syncs + 1, world.disk.syncs + 2}
+    world.loop.step()
+    world.uploads.carry(6)
+    assert len(world.journal.load()[0]) == 2
+
+    world.start()
+    if is_newer_first:
+        world.uploads.jobs.rotate()
+        world.uploads.carry(20)
+        world.uploads.jobs.rotate()
+    world.run(1)
+    world.start()  # and once more, wherever that one was
+    world.disk.undeletable.clear()
+    world.run(5)
+
+    assert world.bucket.given_up() == {f"{DAY}/a.json": 1, f"{DAY}/b.json": 1}
+    assert world.journal.load() == ([], [])
+    assert (world.in_flight.files, list(world.files())) == (0, [])
+
+
 def test_a_list_takes_no_path_from_an_older_bundle() -> None:
     """That has been open since before, and has the new file of a path that was given up."""
     bundles = InFlightBundles()

@@ -66,6 +66,7 @@ BUCKET = "gs://bkt"
 MAX_BYTES = 900  # four rows, so that a batch has more than one
 MAX_AGE_S = 10.0
 MEMORY_MAX = 20_000
+STEPS_MOST = 1000  # of a few files, with many faults before them
 PLENTY = Space(free_bytes=1000, size_bytes=1000, limit_bytes=100)
 NUMBER_RE = re.compile(rb"-(\d+)-")
 
@@ -507,6 +508,9 @@ class World:
     def run(self, rounds: int) -> None:
         """Let everything happen that can, and time pass."""
         for _ in range(rounds):
+            steps = 0
             while self.loop.step() | bool(self.uploads.jobs) | self.cleaning.work(20):
                 self.uploads.carry(20)
+                steps += 1
+                assert steps < STEPS_MOST, "the agent does not come to rest"
             self.clock.s += 60.0

@@ -63,6 +63,19 @@ def test_a_record_that_somebody_removed_is_written_again_when_it_is_stored(tmp_p
         assert [found.stored for found in journal.load()[0]] == [True]
 
 
+def test_a_record_that_is_there_twice_counts_once_as_stored(tmp_path: Path) -> None:
+    """It was written again, by a process that had not yet seen that it is stored."""
+    journal = Journal(tmp_path / "state")
+    with journal.open() or pytest.fail("locked"):
+        record = record_of(2)
+        journal.write(record)
+        stored = journal.mark_stored(record)
+        journal.write(record)
+        assert [found.stored for found in journal.load()[0]] == [True]
+        journal.remove(stored)
+        assert journal.load() == ([], [])
+
+
 def read_with(record: Record, **altered: object) -> Record:
     """Read a record whose first line was altered; None removes a value."""
     first, *rest = written.lines(record)
