@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 REQUEST_FAULTS = frozenset(
-    {"unavailable_before", "unavailable_after", "rate_limited", "quota_exceeded", "slow"}
+    {
+        "unavailable_before",
+        "unavailable_after",
+        "rate_limited",
+        "quota_exceeded",
+        "slow",
+        "slow_after",
+    }
 )
 JOB_FAULTS = frozenset({"job_error", "job_slow"})
 _LOOK_S = 0.02
@@ -36,7 +43,7 @@ class Fault:
         method: a regular expression for the whole method of a request.
         path: a regular expression, searched in the path of a request.
         job: a regular expression, searched in the id of a job.
-        seconds: how long `slow` and `job_slow` take.
+        seconds: how long `slow`, `slow_after` and `job_slow` take.
         reason: BigQuery's reason for `job_error`.
         message: BigQuery's message for `job_error`.
     """
@@ -116,6 +123,8 @@ class Faults:
         if fault.fault == "unavailable_before":
             raise ApiError("backendError", "Service is unavailable")
         reply = work()
+        if fault.fault == "slow_after":
+            time.sleep(fault.seconds)
         if fault.fault == "unavailable_after":
             raise ApiError("backendError", "Service is unavailable; the work was done")
         return reply

@@ -8,7 +8,10 @@ lookups by its rows.
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
 LOOKUP_BYTES = 700_000
 """A query has at most 1 MB of text ("Quotas and limits", queries): the rows stand in it."""
 PAGE_ROWS = 10_000
+CANCEL_S = 10.0
+"""So long an interrupted question waits for BigQuery, to cancel its job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,11 +187,7 @@ class BigQueryRunner:
             WarehouseError: BigQuery refuses it, or cannot be reached.
         """
         with _translated():
-            job = self._client.query(
-                sql,
-                retry=DEFAULT_RETRY.with_timeout(patience_s),
-                job_retry=DEFAULT_JOB_RETRY.with_timeout(patience_s),
-            )
+            job = self._begun(sql, patience_s)
         try:
             with _translated():
                 rows = job.result(page_size=PAGE_ROWS)
@@ -198,6 +199,30 @@ class BigQueryRunner:
         notes = Notes(size_bytes=job.total_bytes_processed or 0)
         return Answer(schema, limited(_pages(rows, schema), limit), lambda: notes)
 
+    def _begun(self, sql: str, patience_s: float) -> bigquery.QueryJob:
+        """Begin a job, in a thread: an interrupt may come before the answer that names it."""
+        asked: Future[bigquery.QueryJob] = Future()
+
+        def ask() -> None:
+            try:
+                asked.set_result(
+                    self._client.query(
+                        sql,
+                        retry=DEFAULT_RETRY.with_timeout(patience_s),
+                        job_retry=DEFAULT_JOB_RETRY.with_timeout(patience_s),
+                    )
+                )
+            except BaseException as exc:  # noqa: BLE001 - it is raised where it is waited for
+                asked.set_exception(exc)
+
+        Thread(target=ask, name="query", daemon=True).start()
+        try:
+            return asked.result()
+        except KeyboardInterrupt:
+            with suppress(Exception):
+                _cancel(asked.result(CANCEL_S))
+            raise
+
 
 def _pages(rows: Any, schema: pa.Schema) -> Generator[pa.RecordBatch]:  # noqa: ANN401 - a RowIterator
     with _translated():
@@ -208,7 +233,7 @@ def _pages(rows: Any, schema: pa.Schema) -> Generator[pa.RecordBatch]:  # noqa: 
 def _cancel(job: bigquery.QueryJob) -> None:
     """Ask BigQuery to end a job; it may have ended already."""
     try:
-        job.cancel(retry=None, timeout=10)
+        job.cancel(retry=None, timeout=CANCEL_S)
     except (GoogleAPIError, GoogleAuthError, RequestException, OSError):
         return
 

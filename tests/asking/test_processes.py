@@ -30,10 +30,18 @@ ENDED_S = 200
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("reply_s", [0, 4], ids=["known", "not known yet"])
 def test_an_interrupt_cancels_the_job_of_bigquery(
-    archive: Archive, warehouse: BigQueryServer, tmp_path: Path, number: signal.Signals
+    archive: Archive,
+    warehouse: BigQueryServer,
+    tmp_path: Path,
+    number: signal.Signals,
+    reply_s: int,
 ) -> None:
-    """It says so, with status 130; no row, no file and no process is left."""
+    """It says so, with status 130; no row, no file and no process is left.
+
+    BigQuery may have the job before the command has the answer that says so.
+    """
     archive.put([{"Count": 1}])
     project = f"i{uuid.uuid4().hex[:12]}"
     client = bigquery.Client(
@@ -42,6 +50,8 @@ def test_an_interrupt_cancels_the_job_of_bigquery(
     temporary, out = tmp_path / "tmp", tmp_path / "rows.csv"
     temporary.mkdir()
     warehouse.fault("job_slow", seconds=SLOW_S)
+    if reply_s:
+        warehouse.fault("slow_after", method="POST", path="/(jobs|queries)$", seconds=reply_s)
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "loader.cli.query", "--bucket", archive.url, "--bigquery"),

@@ -236,7 +236,10 @@ def test_a_job_that_ends_in_error(
 def test_slowness_ends(client: bigquery.Client, faults: Faults) -> None:
     """A slow reply comes all the same."""
     faults.ask(fault="slow", path="/datasets", seconds=0.05)
-    assert list(client.list_datasets(max_results=1)) is not None
+    faults.ask(fault="slow_after", path="/datasets", seconds=0.05)
+    for _ in range(2):
+        assert list(client.list_datasets(max_results=1)) is not None
+    assert faults.call("GET") == {"faults": []}
 
 
 def test_an_unknown_fault_is_refused(faults: Faults) -> None:

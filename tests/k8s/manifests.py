@@ -40,7 +40,7 @@ def tool(*names: str) -> str:
 
 def run(*argv: str | Path, cwd: Path | None = None) -> str:
     """Run a program; fail the test with what it said if it fails."""
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=100, cwd=cwd)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=400, cwd=cwd)
     assert done.returncode == 0, f"{argv}: {done.stdout}{done.stderr}"
     return done.stdout
 

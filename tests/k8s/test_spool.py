@@ -50,7 +50,7 @@ class Pod:
             capture_output=True,
             text=True,
             check=False,
-            timeout=100,
+            timeout=400,
         )
         assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
 

@@ -300,13 +300,17 @@ def test_the_command_line_says_how_long_partitions_are_kept(world: World) -> Non
         tables = (world.client.get_table(f"{RAW}.{name}") for name in ("foo1", "index1"))
         return [table.time_partitioning.expiration_ms for table in tables]
 
-    world.load("--partition-expiration", "foo1=4500")
+    def load(*options: str) -> None:
+        ran = world.load(*options)
+        assert ran.code == 0, ran.err
+
+    load("--partition-expiration", "foo1=4500")
     assert kept() == [4500 * DAY_MS, 5000 * DAY_MS]
-    world.load("--partition-expiration", "foo1=never", "--partition-expiration", "index1=4600")
+    load("--partition-expiration", "foo1=never", "--partition-expiration", "index1=4600")
     assert kept() == [None, 4600 * DAY_MS]
-    world.load("--partition-expiration", "foo1=4400", "--assets", "ignore")
+    load("--partition-expiration", "foo1=4400", "--assets", "ignore")
     assert kept() == [4400 * DAY_MS, 4600 * DAY_MS]
-    world.load()
+    load()
     assert kept() == [4000 * DAY_MS, 5000 * DAY_MS]
     assert world.client.get_table(TABLE).labels["classification"] == "confidential"
 

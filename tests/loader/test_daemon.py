@@ -60,14 +60,20 @@ def run(
                 lambda days: [verified(stored, d, loader.run_id) for d in days],
                 keep,
             )
+            loaders.append(loader)
             return loader
 
+        loaders: list[Loader] = []
         made = Daemon(options, console, make)
         thread = threading.Thread(target=made.run)
         thread.start()
         running.append((made, thread))
 
         class Now(Ran):
+            @property
+            def enough(self) -> bool:
+                return loaders[-1].enough.is_set()
+
             @property
             def events(self) -> list[dict[str, object]]:  # type: ignore[override]
                 return Ran(0, out.getvalue(), err.getvalue()).events
@@ -119,10 +125,11 @@ def test_a_request_during_a_round_comes_before_the_rounds_other_days(
     for day in range(3, 8):
         stored.put_bundle([row(1, day=DAY.replace(day=day))], day=DAY.replace(day=day))
     stored.fault("job_slow", job="-foo1-20260102-", seconds=600)
-    run("--every", "1h", "--parallel-days", "1")
+    _, ran = run("--every", "1h", "--parallel-days", "1")
     wait_until("the first day is loaded", lambda: stored.bigquery.faults() == [])
 
     stored.sql(ASK)
+    wait_until("the round has seen it", lambda: ran.enough)
     stored.bigquery.clear()
 
     wait_until("all is loaded", lambda: len(attempts(stored)) == 7)
