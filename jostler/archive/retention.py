@@ -23,8 +23,7 @@ def parse(texts: Iterable[str]) -> dict[str, int]:
     """Read `DATATYPE=DAYS`.
 
     Raises:
-        ValueError: a text is something else, or a datatype is named twice or has no data of its
-            own.
+        ValueError: a text is something else, or a datatype is named twice.
     """
     found: dict[str, int] = {}
     for text in texts:
@@ -33,8 +32,6 @@ def parse(texts: Iterable[str]) -> dict[str, int]:
             raise ValueError(f"{text!r} is not DATATYPE=DAYS with 1 to 36500 days")
         if datatype in found:
             raise ValueError(f"{datatype} is named twice")
-        if datatype == INDEX:
-            raise ValueError(f"{INDEX} goes with its data: name the data's datatype")
         found[datatype] = int(days)
     return found
 

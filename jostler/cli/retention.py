@@ -50,6 +50,8 @@ def run(archive: Archive, _: list[str]) -> int:
     """
     values = archive.values
     given = parse(values["retain"])
+    if INDEX in given:
+        raise ValueError(f"-retain: {INDEX} goes with its data: name the data's datatype")
     storage = bucket_of(archive)
     datatypes = {
         place: storage.folders(f"{place.root}/") for place in kept_places(archive, storage)
