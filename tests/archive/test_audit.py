@@ -7,28 +7,36 @@ import json
 import os
 import random
 import zlib
+from base64 import b64encode
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pytest
 
+from jostler.archive.audit import proof
 from jostler.archive.audit.audit import audit
 from jostler.archive.audit.bundle import check
 from jostler.archive.audit.days import Limits
 from jostler.archive.audit.mend import Mended, Mender
 from jostler.archive.audit.printer import Printer
 from jostler.archive.audit.problem import Kind, Problem
+from jostler.archive.audit.remake import index_of as remade
 from jostler.archive.audit.salvage import DoubtfulError, salvage
 from jostler.archive.audit.scope import Scope
+from jostler.archive.audit.stream import readable
+from jostler.archive.hashes import digest
 from jostler.bundle.index_fields import IndexField, IndexFields
 from jostler.cli.main import main
 from jostler.errors import TransientError
+from jostler.format.blocks import BlockWriter
 from jostler.format.compression import FAST, SMALL, Compression, Method
 from jostler.format.names import BundleName
 from jostler.storage import open_storage
 from tests.archive.test_compact import compact_all
 from tests.support.bucket import problems, url_of
+from tests.support.bundles import bundle
 from tests.support.kept import (
     DAY,
     PLACE,
@@ -43,10 +51,10 @@ from tests.support.memory_bucket import MemoryBucket
 from tests.support.spool import document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from jostler.storage import Storage
+    from jostler.storage import ObjectInfo, Storage
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 LIMITS = Limits(small_bytes=10**6, many=9, today=date(2026, 1, 9))
@@ -220,6 +228,31 @@ def test_a_bundle_that_is_merged_while_it_is_mended_leaves_nothing(
     assert found(archive) == []
 
 
+class Late:
+    """A bucket in which an object is stored right after its folder was listed."""
+
+    def __init__(self, storage: Storage, late: BundleName) -> None:
+        self._storage = storage
+        self._late = str(late)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._storage, name)
+
+    def list(self, prefix: str, *more: str) -> Iterator[ObjectInfo]:
+        hidden = self._late if prefix.endswith("/") else ""
+        return (one for one in self._storage.list(prefix, *more) if one.name != hidden)
+
+
+def test_a_half_that_comes_while_the_days_are_listed_is_not_missed(archive: KeptArchive) -> None:
+    """An agent stores the data, then the index; the folders are listed one after the other."""
+    name = archive.put(contents(range(3)))
+    for late, rows in ((index_of(name), [3]), (name, [])):
+        storage: Any = Late(archive.storage, late)
+        days = list(audit(storage, [PLACE], Scope(), LIMITS))
+        assert [problem for day in days for problem in day.problems] == []
+        assert [sum(day.rows.values()) for day in days] == rows
+
+
 def test_an_index_without_data_is_removed_only_if_that_is_asked(archive: KeptArchive) -> None:
     """It is kept in quarantine all the same."""
     name = archive.put(contents(range(3)))
@@ -294,6 +327,48 @@ def test_an_index_that_is_no_gzip_is_made_again(archive: KeptArchive) -> None:
     assert set(kinds(found(archive))) == {Kind.DISAGREES}
     mend(archive)
     assert found(archive) == []
+
+
+def test_the_size_of_a_file_with_line_breaks_is_kept(archive: KeptArchive) -> None:
+    """`raw` has none of them, so only the old index knows how many there were."""
+    name = archive.put(contents(range(4)))
+
+    def changed(rows: list[Any]) -> list[Any]:
+        raws = [row["raw"] | {"Size": row["raw"]["Size"] + 7, "Line": 9} for row in rows]
+        return [row | {"raw": raw} for row, raw in zip(rows, raws, strict=True)]
+
+    sizes = [one["Size"] + 7 for one in facts(archive, index_of(name))]
+    archive.swap_rows(index_of(name), changed)
+    assert all(end.done for end in mend(archive))
+    assert [one["Size"] for one in facts(archive, index_of(name))] == sizes
+
+
+def test_the_index_of_rejected_files_has_the_hash_of_whole_contents_alone() -> None:
+    """Of a large file only the beginning is in its row: a hash of that would be of nothing."""
+    contents_ = [b'{"a":', b"x" * 50]
+    sizes = [len(contents_[0]), 10**8]
+    raws = [
+        {"Size": size, "TimeAdded": f"2026-01-02T0{nth}:00:00Z", "Content": b64encode(content)}
+        for nth, (content, size) in enumerate(zip(contents_, sizes, strict=True))
+    ]
+    files = [
+        (f"{nth}.json", orjson.dumps(raw, default=bytes.decode)) for nth, raw in enumerate(raws)
+    ]
+    data, index = bundle(files, datatype="rejected1")
+    name = BundleName.parse(data.name)
+    made = remade(
+        name,
+        index_of(name),
+        "gs://memory",
+        data.data,
+        known={},
+        added=datetime(2026, 2, 1, tzinfo=UTC),
+    )
+    rows = [json.loads(line)["raw"] for line in gzip.decompress(made.data).splitlines()]
+    assert [row["Hash"] for row in rows] == [digest(contents_[0]), ""]
+    assert [row["Size"] for row in rows] == sizes
+    assert [row["TimeAdded"][:13] for row in rows] == ["2026-01-02T00", "2026-01-02T01"]
+    assert made.name == index.name
 
 
 # Damaged gzip
@@ -424,6 +499,30 @@ def test_a_flipped_byte_costs_only_rows_of_its_block(archive: KeptArchive) -> No
     assert indexes
 
 
+def test_a_row_with_another_filename_is_no_row_of_the_index(archive: KeptArchive) -> None:
+    """A Hash is of the file's content alone: a flipped byte of its name must not rename it."""
+    name = archive.put(contents(range(5)))
+    archive.swap(name, lambda data: gzip.compress(gzip.decompress(data), 0, mtime=0))
+    assert all(end.done for end in mend(archive))
+    before = archive.files()
+    archive.swap(name, lambda data: data.replace(b'"2026/01/02/m3.json"', b'"2026/01/02/m8.json"'))
+    (end,) = mend(archive)
+    assert "4 rows saved; lost: line 4 (2026/01/02/m3.json)" in end.done
+    assert [file for file in archive.files() if file not in before] == []
+
+
+def test_a_damaged_block_without_index_is_left_as_it_is(archive: KeptArchive) -> None:
+    """A row of it may be good; nobody knows which one until the index is found."""
+    name = archive.put(contents(range(20)))
+    archive.storage.remove(str(index_of(name)))
+    archive.swap(name, lambda data: data[:600] + b"\xff" * 9 + data[609:])
+    assert readable(archive.get(name)).doubtful > 1000
+    before = archive.objects()
+    for end in mend(archive):
+        assert (end.done, end.why) == ("", "it is damaged, and no index says which rows are good")
+    assert archive.objects() == before
+
+
 def test_a_damaged_bundle_of_which_nothing_can_be_read_is_moved_away(archive: KeptArchive) -> None:
     """No empty bundle is written."""
     name = archive.put(contents(range(3)))
@@ -501,6 +600,29 @@ def test_a_row_of_another_day_and_a_line_that_is_no_row_are_reported(archive: Ke
     assert archive.objects() == before
 
 
+@pytest.mark.parametrize("native", [True, False])
+def test_a_row_of_another_day_is_reported_although_its_index_agrees(
+    archive: KeptArchive, monkeypatch: pytest.MonkeyPatch, native: bool
+) -> None:
+    """The bytes that prove a bundle good are not enough; nor is the index wrong, which says so."""
+    if not native:
+        monkeypatch.setattr(proof, "native_index", lambda *_, **__: None)
+
+    def moved(data: bytes) -> bytes:
+        writer = BlockWriter(SMALL)
+        for line in gzip.decompress(data).splitlines(keepends=True):
+            writer.add(line.replace(b'"2026/01/02/m1.json"', b'"2026/01/12/m1.json"'))
+        return writer.finish()
+
+    name = archive.put(contents(range(3)))
+    archive.swap(name, moved)
+    archive.storage.remove(str(index_of(name)))
+    ends = {end.problem.kind: bool(end.done) for end in mend(archive)}
+    assert ends == {Kind.NO_INDEX: True, Kind.OTHER_DAY: False}
+    (problem,) = found(archive)
+    assert (problem.kind, problem.line) == (Kind.OTHER_DAY, 2)
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [(None, "no such table schema"), (b"{", "is not a table schema"), (b"[]", "no column `date`")],
@@ -536,6 +658,23 @@ def test_objects_of_others_are_reported(archive: KeptArchive) -> None:
 
 
 # The Go agent's archives
+
+
+def test_a_row_of_the_go_agent_that_has_another_size_is_lost(archive: KeptArchive) -> None:
+    """Its index has no Hash: size and name are all that a row can be held against."""
+    name = archive.put_go()
+
+    def longer(index: bytes) -> bytes:
+        first, *rest = gzip.decompress(index).split(b"\n")
+        line = json.loads(first)
+        line["Size"] += 1
+        return gzip.compress(b"\n".join([json.dumps(line).encode(), *rest]), mtime=0)
+
+    archive.swap(index_of(name), longer)
+    archive.swap(name, lambda data: data[:-6])
+    ends = mend(archive)
+    assert "2 rows saved without a hash to verify them by; lost: line 1 (" in ends[0].done, ends
+    assert mend(archive) == []
 
 
 def test_bundles_of_the_go_agent_are_mended_in_their_own_form(archive: KeptArchive) -> None:

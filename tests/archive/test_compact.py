@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jostler.archive import compact as compaction
 from jostler.archive import compact_merge, compact_order, native_index
 from jostler.archive.address import find_moved
 from jostler.archive.bucket_catalogue import BucketCatalogue
@@ -31,6 +32,7 @@ from jostler.archive.compact import (
     compact,
 )
 from jostler.archive.compact_days import FIRST, LAST, datatypes_in, days, last_settled, places_in
+from jostler.archive.compact_merge import merge, planned
 from jostler.archive.compact_plan import ROWS_MOST, Member, groups
 from jostler.archive.hashes import digest
 from jostler.archive.lookup import Search, findings
@@ -386,6 +388,24 @@ def test_what_merging_made_is_read_back_before_an_input_goes(
     put(bucket, bundle([("c.json", b"{}")], number=2))
     before = dict(bucket.objects)
     monkeypatch.setattr(compact_merge, "_write_rows", exchanged)
+
+    assert [one.reason for one in compact_all(bucket).left] == [FAILED, FAILED]
+
+    assert bucket.objects == before
+
+
+def test_a_merge_that_left_out_an_input_removes_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Data and index that agree are not enough: they must have the rows of all inputs."""
+
+    def fewer(group: Any, inputs: Any, plan: Any, **how: Any) -> Any:  # noqa: ANN401
+        made = merge(group, inputs[:1], planned(group, inputs[:1]), **how)
+        return replace(made, identities=tuple(plan.order.identities()))
+
+    bucket = MemoryBucket()
+    put(bucket, bundle([("a.json", b"{}")], number=1))
+    put(bucket, bundle([("b.json", b"{}")], number=2))
+    before = dict(bucket.objects)
+    monkeypatch.setattr(compaction, "merge", fewer)
 
     assert [one.reason for one in compact_all(bucket).left] == [FAILED, FAILED]
 

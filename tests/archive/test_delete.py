@@ -15,7 +15,7 @@ from jostler.archive.audit.audit import audit
 from jostler.archive.audit.days import Limits
 from jostler.archive.audit.problem import Kind
 from jostler.archive.audit.scope import Scope
-from jostler.archive.delete import delete_day, old_days
+from jostler.archive.delete import delete_day, old_days, retained
 from jostler.archive.retention import lifecycle, parse
 from jostler.cli.main import main
 from jostler.errors import ConflictError
@@ -88,6 +88,37 @@ def test_what_is_young_is_never_touched(
     (day,) = old_days(archive.storage, [PLACE], DAYS, min_age=timedelta(days=18), now=lately)
     assert "a bundle of 2026-01-03T00:00:0" in day.kept
     assert archive.objects() == before
+
+
+def test_a_day_is_as_young_as_its_end_whenever_its_bundles_were_opened(tmp_path: Path) -> None:
+    """A bundle that was opened in the morning may have been stored after midnight."""
+    storage = open_storage(url_of(tmp_path / "bucket"))
+    storage.put_new(
+        data_in(PLACE).replace("T000000", "T000001").replace("20260103", "20260102"), b"", {}
+    )
+    lately = datetime(2026, 1, 12, 23, tzinfo=UTC)
+    age = timedelta(days=10)
+    (day,) = old_days(storage, [PLACE], DAYS, min_age=age, now=lately)
+    assert "the day is younger than -min-age" in day.kept
+    (day,) = old_days(storage, [PLACE], DAYS, min_age=age, now=lately + timedelta(hours=1))
+    assert not day.kept
+
+
+def test_a_day_with_an_object_that_is_no_bundle_stays(
+    archive: KeptArchive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody said whose it is; without it the day would not be gone."""
+    archive.storage.put_new("autoload/v1/exp/foo1/2026/01/02/notes.txt", b"", {})
+    before = archive.objects()
+    assert main(flags(archive, "-yes")) == 1
+    assert "2026/01/02/notes.txt is no bundle: find out who stored it" in capsys.readouterr().out
+    assert archive.objects() == before
+
+
+def test_a_retention_keeps_so_many_whole_days_before_today() -> None:
+    scope = retained({"foo1": 30}, date(2026, 2, 2))["foo1"]
+    assert scope.has(OLD)
+    assert not scope.has(OTHER)
 
 
 def test_wrong_use_is_reported(archive: KeptArchive, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ from jostler.archive.hashes import digest
 from jostler.archive.lines import Row, RowError, lines_of, members, row
 from jostler.format.go import is_bare, loadable_index
 from jostler.format.names import REJECTED, BundleName
+from jostler.format.names import Kind as Half
 from jostler.format.node_table import runs_of
 
 if TYPE_CHECKING:
@@ -244,7 +245,10 @@ class Explainer:
 
 
 def _column_problems(name: BundleName, one: Row, url: str) -> list[tuple[bool, str]]:
-    """Return what is wrong with the standard columns; and of each, whether it is about the day."""
+    """Return what is wrong with the standard columns; and of each, whether it is about the day.
+
+    The Filename of an index row is compared with that of its row, whatever day that is of.
+    """
     date, filename = one.date, str(one.archiver["Filename"])
     archive_url = one.archiver["ArchiveURL"]
     wrong = [(archive_url != url, False, f"ArchiveURL {archive_url!r} is not this bundle")]
@@ -254,7 +258,8 @@ def _column_problems(name: BundleName, one: Row, url: str) -> list[tuple[bool, s
         wrong.append((other, True, detail))
     else:
         # A rejected file may lie in a directory that is no day.
-        day = "" if name.datatype == REJECTED else f"{name.day.path}/"
+        is_free = name.datatype == REJECTED or name.kind is Half.INDEX
+        day = "" if is_free else f"{name.day.path}/"
         wrong += [
             (date != name.day.iso, True, f"date {date!r} is not the bundle's day"),
             (not filename.startswith(day), True, f"Filename {filename!r} lies in another day"),

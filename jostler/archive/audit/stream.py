@@ -199,6 +199,7 @@ def readable(data: bytes) -> Readable:
             is_broken = _ended(inflate) and flush >= 0  # a block that is the last one in the middle
         except zlib.error:
             is_broken = True
+            doubtful += len(part(piece)) if block == len(plain) else 0  # the first piece of a block
         if is_broken:
             has_error = True
             doubtful += len(plain) - block
