@@ -173,7 +173,7 @@ def native_index_rows(native: Native) -> IndexRows | None:
                 first=part.first,
                 blocks=part.blocks,
             )
-        except (ValueError, OverflowError):  # Python can write more than 64 bits and UTF-8
+        except Exception:  # noqa: BLE001 - more than 64 bits and UTF-8, or a mistake of the module
             return None
 
     return written if written(_SAMPLE) == rows(_SAMPLE) else None

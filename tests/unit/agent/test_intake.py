@@ -21,7 +21,7 @@ from jostler.agent.verdicts import (
     ReadAgain,
     Written,
 )
-from jostler.bundle import InFlight
+from jostler.bundle import InFlight, Room
 from jostler.watchdir import How
 from tests.unit.agent.parts import DAY, HOUR_S, MAX_BYTES, Looking, refuse_leases
 from tests.unit.bundle.parts import header
@@ -104,6 +104,46 @@ def test_on_a_network_file_system_a_young_file_that_a_scan_met_waits(
     looking = Looking(tmp_path, settle_s=HOUR_S)
     looking.write(f"{DAY}/m.json")
     assert isinstance(looking.look(f"{DAY}/m.json", How.SCAN), Early)
+
+
+def together(looking: Looking, *names: str) -> int:
+    """Look at files of a scan together; return how many are to be archived."""
+    room = Room(head=b"", room_bytes=MAX_BYTES)
+    directory = str(looking.root / DAY)
+    return len(looking.intake.look_at_many(directory, list(names), How.SCAN, room)[0])
+
+
+@pytest.mark.parametrize(("is_network", "taken"), [(False, 2), (True, 0)])
+def test_on_a_network_file_system_young_files_are_not_taken_together_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_network: bool, taken: int
+) -> None:
+    """As one by one."""
+    devices = frozenset({tmp_path.stat().st_dev} if is_network else ())
+    monkeypatch.setattr(network, "network_devices", lambda: devices)
+    looking = Looking(tmp_path, settle_s=HOUR_S)
+    for name in "ab":
+        looking.write(f"{DAY}/{name}.json")
+    assert together(looking, "a.json", "b.json") == taken
+
+
+@pytest.mark.parametrize("known", ["finished", "doubtful", "unreadable", "failed_reads", "owned"])
+def test_files_of_which_one_is_known_are_looked_at_one_by_one(looking: Looking, known: str) -> None:
+    """What is remembered of a file decides, not its bytes."""
+    for name in "ab":
+        looking.write(f"{DAY}/{name}.json")
+    assert together(looking, "a.json", "b.json") == 2
+    path = f"{DAY}/b.json"
+    good = looking.look(path)
+    assert isinstance(good, Good)
+    if known == "owned":
+        one = InFlight(header(), 0.0)
+        looking.in_flight.open(one)
+        looking.in_flight.add(one, good.entry, b"{}\n", None)
+    else:
+        remembered = 1 if known == "failed_reads" else good.entry.state
+        getattr(looking.left, known)[path] = remembered
+    assert together(looking, "a.json", "b.json") == 0
+    assert together(looking, "a.json") == 1
 
 
 def test_a_path_of_a_bundle_is_not_read(looking: Looking) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING
 
@@ -70,6 +71,25 @@ def test_a_file_that_was_mended_is_judged(tmp_path: Path) -> None:
     assert dies(tmp_path, path)
     write(tmp_path, "m.json", DEADLY.replace(b"a", b"b", 1))
     assert isinstance(look(tmp_path, path), Good)
+
+
+def test_a_file_that_is_mended_while_the_agent_runs_is_judged(tmp_path: Path) -> None:
+    """The note was read when the agent started."""
+    path = write(tmp_path, "m.json", DEADLY)
+    assert dies(tmp_path, path)
+    assert dies(tmp_path, path)
+    looking = Looking(tmp_path, judge=judge)
+    write(tmp_path, "m.json", DEADLY.replace(b"a", b"b", 1) + b"\n")
+    assert isinstance(looking.look(path), Good)
+
+
+def test_a_short_note_leaves_nothing_of_a_longer_one(tmp_path: Path) -> None:
+    """Else the death of a file would be forgotten with it."""
+    note = tmp_path / "judging"
+    note.write_bytes(b"x" * (1 << 16))
+    deadly = write(tmp_path, "deadly.json", DEADLY)
+    assert dies(tmp_path, deadly)
+    assert [row[0] for row in json.loads(note.read_bytes())] == [deadly]
 
 
 @pytest.mark.parametrize("note", [b"", b"null", b"[[1]]", b'[["x"', b"\xff", b'{"a":1}'])

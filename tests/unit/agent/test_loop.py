@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jostler.agent.loop import BACKLOG
-from jostler.bundle import Journal
+from jostler.bundle import Journal, delivery
 from jostler.bundle.open_bundles import SENDING_SHARE
 from jostler.format.compression import FAST, SMALL
 from tests.unit.agent.world import MEMORY_MAX, World, content_of, number_in
@@ -201,16 +201,40 @@ def test_a_file_that_nobody_foresaw_is_set_aside_and_the_next_one_is_taken(world
     assert world.tally.taken.total() == 2
 
 
-@pytest.mark.parametrize(("files", "compression"), [(3, SMALL), (BACKLOG + 2, FAST)])
+@pytest.mark.parametrize(
+    ("files", "scanning", "compression"),
+    [(3, False, SMALL), (BACKLOG + 2, False, FAST), (3, True, FAST)],
+)
 def test_a_bundle_is_made_small_unless_many_files_wait_when_it_is_opened(
-    world: World, files: int, compression: Compression
+    world: World, files: int, compression: Compression, *, scanning: bool
 ) -> None:
-    """Storage is paid for years; a backlog is what there is no time for."""
+    """Storage is paid for years; a backlog, or an unfinished scan, is what there is no time for."""
+    world.arrivals.scanning = scanning
     for number in range(files):
         write(world, number)
     world.loop.step()
     first = next(iter(world.in_flight))
     assert first.header.compression == compression
+
+
+def test_while_many_files_wait_to_be_unlinked_no_file_is_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes memory; and where no thread unlinks them there is nothing to wait for."""
+    monkeypatch.setattr(delivery, "LAG_FILES", 2)
+    for number in range(3):
+        write(world, number)
+    world.cleaning.beside = True
+    store(world)
+    assert world.loop.lags
+    write(world, 3)
+    world.loop.step()
+    assert world.in_flight.files == 3
+
+    world.cleaning.work(2)
+    assert not world.loop.lags
+    world.run(2)
+    assert world.tally.taken.total() == 4
 
 
 def test_while_much_waits_to_be_uploaded_no_file_is_read(world: World) -> None:

@@ -416,6 +416,7 @@ class World:
         intake = Intake(rules, files, self.in_flight, self.left)
         self.tally = Tally()
         self.arrived: deque[Arrival] = deque()
+        self.arrivals = SimpleNamespace(take=self._take, scanning=False, waiting=0)
         nothing = SimpleNamespace(
             stored=lambda _: None,
             met=lambda *_: None,
@@ -444,7 +445,7 @@ class World:
         )
         self.loop = Loop(
             cast("Config", SimpleNamespace(bucket=BUCKET, spool=self.spool)),
-            cast("Any", SimpleNamespace(take=self._take, scanning=False, waiting=0)),
+            cast("Any", self.arrivals),
             taking=Taking(
                 intake,
                 self.open_bundles,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, date, datetime
+from pathlib import Path
 
 from jostler.bundle import (
     Archiver,
@@ -48,3 +50,12 @@ def bundle_of(files: int, head: Header | None = None) -> Bundle:
 
 def record_of(files: int, head: Header | None = None) -> Record:
     return Record.of(bundle_of(files, head))
+
+
+def open_below(directory: Path) -> int:
+    """Count the files below a directory that this process has open."""
+    found = []
+    for fd in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # another thread closed it meanwhile
+            found.append(fd.readlink())
+    return sum(directory in path.parents for path in found)

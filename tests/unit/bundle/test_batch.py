@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
@@ -15,6 +16,7 @@ from jostler.bundle.batch import BATCH_BYTES, SMALL_BYTES
 from jostler.format.row import row
 from jostler.schema import json_object_flaw
 from tests.unit.agent.parts import refuse_leases
+from tests.unit.bundle.parts import open_below
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -179,3 +181,69 @@ def test_a_file_that_somebody_has_open_for_writing_ends_it(directory: Directory)
     with file.open("r+b"):
         assert len(directory.read(rules).rows) == 1
     assert len(directory.read(rules).rows) == 2
+
+
+def test_a_file_that_was_moved_lately_is_not_settled_however_old_its_content(
+    directory: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy keeps the time of its original, and the time of its last change shows the copying."""
+    monkeypatch.setattr(fcntl, "fcntl", refuse_leases)
+    file = directory.write("a.json")
+    os.utime(file, (1, 1))
+    changed_ns = file.stat().st_ctime_ns
+    for settled_ns, taken in ((changed_ns - 1, 0), (changed_ns, 1)):
+        rules = replace(RULES, ask_writer=True, settled_ns=settled_ns)
+        assert len(directory.read(rules).rows) == taken
+
+
+def test_a_file_that_grows_while_it_is_read_ends_it(
+    directory: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was there first may be a good document of its own."""
+    directory.write("a.json")
+    file = directory.write("b.json")
+    fstat = os.fstat
+
+    def and_then_it_grows(fd: int) -> os.stat_result:
+        status = fstat(fd)
+        if status.st_ino == file.stat().st_ino:
+            with file.open("ab") as more:
+                more.write(b" ")
+        return status
+
+    monkeypatch.setattr(os, "fstat", and_then_it_grows)
+    assert len(directory.read().rows) == 1
+
+
+def test_a_file_whose_numbers_need_more_than_64_bits_ends_it(
+    directory: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Alone they are made to fit; nothing of it is left in the batch."""
+    directory.write("a.json")
+    file = directory.write("b.json")
+    odd = file.stat().st_ino
+    fstat = os.fstat
+
+    def of_another_file_system(fd: int) -> Any:  # noqa: ANN401 - as much as is asked
+        status = fstat(fd)
+        if status.st_ino != odd:
+            return status
+        return SimpleNamespace(
+            st_ino=1,
+            st_size=status.st_size,
+            st_mode=status.st_mode,
+            st_mtime_ns=1 << 63,
+            st_ctime_ns=1,
+        )
+
+    monkeypatch.setattr(os, "fstat", of_another_file_system)
+    batch = directory.read()
+    assert (len(batch.rows), len(batch.numbers), batch.is_cut) == (1, 5, True)
+
+
+def test_no_descriptor_stays_open(directory: Directory) -> None:
+    """Whether the file is taken or not."""
+    for content in (b'{"a":1}', b"", b"[]"):
+        directory.write(f"m{len(directory.names)}.json", content)
+    directory.read()
+    assert open_below(directory.path) == 0

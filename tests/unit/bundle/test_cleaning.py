@@ -35,12 +35,21 @@ class Parts:
 
 
 class Woken:
-    """Counts how often it was called, and waits for that."""
+    """Counts how often it was called, and waits for that.
+
+    Attributes:
+        cleaning: who calls; a part that ended must be seen to have ended then.
+        were_at_work: whether it still said that it is at work, at each call.
+    """
 
     def __init__(self) -> None:
         self._rung = threading.Semaphore(0)
+        self.cleaning: Beside | None = None
+        self.were_at_work: list[bool] = []
 
     def __call__(self) -> None:
+        if self.cleaning:
+            self.were_at_work.append(self.cleaning.is_at_work)
         self._rung.release()
 
     def wait(self) -> None:
@@ -53,7 +62,7 @@ def step(cleaning: Beside, parts: Parts) -> bool:
 
 def test_the_caller_goes_on_meanwhile_and_is_woken_after_each_part() -> None:
     woken, parts = Woken(), Parts(2 * FILES_BESIDE)
-    cleaning = Beside(woken)
+    cleaning = woken.cleaning = Beside(woken)
     for left in (FILES_BESIDE, 0):
         assert not cleaning.is_at_work
         assert not step(cleaning, parts)
@@ -65,6 +74,7 @@ def test_the_caller_goes_on_meanwhile_and_is_woken_after_each_part() -> None:
         assert parts.left == left
         assert step(cleaning, parts) is (left == 0)
     assert parts.threads == ["cleanup", "cleanup"]
+    assert woken.were_at_work == [False, False]
 
 
 def test_a_few_files_are_done_by_the_caller() -> None:

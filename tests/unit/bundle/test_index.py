@@ -172,6 +172,29 @@ class Module:
         return made and [*made[:-1], made[-1].replace(b"job-7", b"job-8")]
 
 
+class FailsLater:
+    """A native module that writes the sample, and nothing more."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+
+    def index_rows(self, *columns: Any, **told: Any) -> list[bytes] | None:  # noqa: ANN401
+        self._calls += 1
+        if self._calls > 1:
+            raise RuntimeError("a mistake")
+        made: list[bytes] | None = NATIVE.module.index_rows(*columns, **told)
+        return made
+
+
+@need_native
+def test_an_index_that_the_module_fails_to_write_is_written_by_python() -> None:
+    """Whatever it raises; else the bundle would never be stored."""
+    native = native_index_rows(Native(use=Use.AUTO, module=FailsLater()))
+    assert native
+    attempt = attempt_of([ONE])
+    assert index_object(header(), attempt, native) == index_object(header(), attempt)
+
+
 @need_native
 def test_a_module_that_writes_other_rows_or_none_is_not_asked() -> None:
     assert native_index_rows(Native(use=Use.AUTO, module=NATIVE.module)) is not None

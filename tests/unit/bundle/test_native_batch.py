@@ -13,6 +13,7 @@ from jostler.bundle import Batch, BatchRules, FileState, content_hash, native_re
 from jostler.format.row import one_line, row
 from jostler.schema import Field, Judge, Use
 from jostler.schema.native import find
+from tests.unit.bundle.parts import open_below
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,6 +76,7 @@ def test_each_file_gives_its_row_its_state_and_its_hash(tmp_path: Path) -> None:
     """On one line, hashed as the row has it, and larger than a batch in Python takes."""
     contents = [GOOD, b'{"a":\n 1,\r\n"b":"\xc3\xa9"}\n', b'{"b":"' + b"x" * 300_000 + b'"}', b"{}"]
     names = written(tmp_path, contents)
+    os.utime(tmp_path / names[1], ns=(1, 10**18 + 1))  # else mtime and ctime are one
     facts = replace(RULES, facts=lambda *given: given)
 
     batch = read(tmp_path, names, facts, judge=OnlyNative())
@@ -148,6 +150,25 @@ def test_a_file_that_a_scan_found_is_taken_if_nobody_writes_it(
     settled_ns = (tmp_path / names[1]).stat().st_ctime_ns if settled else 0
     rules = replace(RULES, ask_writer=True, lease_suffices=bool(suffices), settled_ns=settled_ns)
     assert len(read(tmp_path, names, rules).rows) == taken
+
+
+def test_a_file_that_was_moved_lately_is_not_settled_however_old_its_content(
+    tmp_path: Path,
+) -> None:
+    """A copy keeps the time of its original, and the time of its last change shows the copying."""
+    names = written(tmp_path, [GOOD])
+    os.utime(tmp_path / names[0], (1, 1))
+    changed_ns = (tmp_path / names[0]).stat().st_ctime_ns
+    for settled_ns, taken in ((changed_ns - 1, 0), (changed_ns, 1)):
+        rules = replace(RULES, ask_writer=True, settled_ns=settled_ns)
+        assert len(read(tmp_path, names, rules).rows) == taken
+
+
+def test_no_descriptor_stays_open(tmp_path: Path) -> None:
+    """Whether the file is taken or not."""
+    names = written(tmp_path, [GOOD, GOOD, b"", b"[]"])
+    read(tmp_path, names)
+    assert open_below(tmp_path) == 0
 
 
 def test_a_file_that_somebody_has_open_for_writing_ends_it(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jostler.bundle import Cleaned, Cleanup, Confined, Entry
+from jostler.bundle import Cleaned, Cleanup, Confined, Entry, FileState
 from jostler.bundle.cleanup import TOGETHER
 from jostler.bundle.entry import Entries
 from jostler.bundle.file import read_file
@@ -122,21 +122,65 @@ def test_it_ends_as_the_one_in_python(tmp_path: Path, seed: int) -> None:
     assert any("same" in path for path in native.unlinked)
 
 
-def test_most_files_are_unlinked_in_one_call(tmp_path: Path) -> None:
-    tree = Tree(tmp_path)
-    for number in range(20):
-        tree.add(f"{DIRECTORIES[0]}/{number}.json", HAPPENS["same"])
-    calls = []
+class Counted:
+    """The native module's way to unlink; it remembers how many files went with each call."""
 
-    def unlink_many(*given: object) -> int:
+    def __init__(self) -> None:
+        self.unlinked: list[int] = []
+
+    def __call__(self, *given: object) -> int:
         assert NATIVE.unlink_many
-        calls.append(NATIVE.unlink_many(*given))  # type: ignore[arg-type]
-        return calls[-1]
+        self.unlinked.append(NATIVE.unlink_many(*given))  # type: ignore[arg-type]
+        return self.unlinked[-1]
 
-    cleanup = Cleanup(Entries(tree.entries), lambda _: True, tree.spool, unlink_many=unlink_many)
-    assert cleanup.step(TOGETHER)
-    assert calls == [20]
-    assert len(cleanup.cleaned.unlinked) == 20
+    def clean_up(self, tree: Tree) -> Cleaned:
+        cleanup = Cleanup(Entries(tree.entries), lambda _: True, tree.spool, unlink_many=self)
+        assert cleanup.step(TOGETHER)
+        return cleanup.cleaned
+
+
+@pytest.mark.parametrize("directory", [DIRECTORIES[0], DIRECTORIES[2]])
+def test_most_files_are_unlinked_in_one_call(tmp_path: Path, directory: str) -> None:
+    tree, counted = Tree(tmp_path), Counted()
+    for number in range(20):
+        tree.add(f"{directory}/{number}.json", HAPPENS["same"])
+    assert len(counted.clean_up(tree).unlinked) == 20
+    assert counted.unlinked == [20]
+
+
+def test_where_nothing_can_be_unlinked_together_it_is_rarely_tried(tmp_path: Path) -> None:
+    tree, counted = Tree(tmp_path), Counted()
+    for number in range(60):
+        tree.add(f"{DIRECTORIES[0]}/{number}.json", HAPPENS["rewritten"])
+    assert len(counted.clean_up(tree).changed) == 60
+    assert sum(counted.unlinked) == 0
+    assert len(counted.unlinked) < 10
+
+
+def test_a_file_without_a_hash_stays(tmp_path: Path) -> None:
+    """Its row has only a part of its content."""
+    tree = Tree(tmp_path)
+    for number in range(3):
+        tree.add(f"{DIRECTORIES[0]}/{number}.json", HAPPENS["same"])
+    tree.entries[1] = tree.entries[1]._replace(hash=b"")
+    cleaned = Counted().clean_up(tree)
+    assert (len(cleaned.unlinked), list(cleaned.kept)) == (2, [tree.entries[1].path])
+    assert tree.entries[1].path in tree.left()
+
+
+def test_a_file_of_the_same_name_in_another_directory_stays(tmp_path: Path) -> None:
+    """Even if it is the same file by another path."""
+    tree = Tree(tmp_path)
+    here, there = DIRECTORIES[:2]
+    tree.add(f"{here}/a.json", HAPPENS["same"])
+    (tmp_path / there).mkdir()
+    (tmp_path / there / "b.json").write_bytes(b"{}")
+    (tmp_path / here / "b.json").hardlink_to(tmp_path / there / "b.json")
+    state = FileState.of((tmp_path / there / "b.json").stat())
+    added_us = state.ctime_ns // 1000 + 10**7
+    tree.entries.append(Entry(f"{there}/b.json", state, added_us, content_hash(b"{}")))
+    Counted().clean_up(tree)
+    assert [path for path in tree.left() if path.endswith(".json")] == [f"{here}/b.json"]
 
 
 def test_a_file_that_was_read_as_soon_as_it_was_written_is_left_to_python(tmp_path: Path) -> None:
