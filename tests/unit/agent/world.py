@@ -268,18 +268,25 @@ class Killed(BaseException):
 
 
 class Clock:
-    """Seconds that pass when they are told to; `step_s` of them with each look."""
+    """Seconds that pass when they are told to; `step_s` of them with each look.
+
+    No microsecond comes twice, as with a real clock: two bundles a second apart would have one name
+    if the list of given-up files in the first one gets a new name, which is that of a second later.
+    """
 
     def __init__(self) -> None:
         self.s = 1000.0
         self.step_s = 0.0
+        self._looks = 0
 
     def monotonic_s(self) -> float:
         self.s += self.step_s
         return self.s
 
     def now(self) -> datetime:
-        return datetime(2026, 1, 2, tzinfo=UTC) + timedelta(seconds=self.s)
+        self._looks += 1
+        passed = timedelta(seconds=self.s, microseconds=self._looks)
+        return datetime(2026, 1, 2, tzinfo=UTC) + passed
 
 
 class StepUploads:
