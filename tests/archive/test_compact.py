@@ -280,6 +280,56 @@ def test_an_object_of_the_results_name_that_holds_other_rows_stops_everything() 
     assert all(half.name in bucket.objects for part in parts for half in part)
 
 
+def test_a_whole_bundle_of_the_results_name_with_other_rows_stops_everything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not its name alone: its rows must be those of the inputs before these go."""
+    bucket = MemoryBucket()
+    parts = [bundle([(f"{n}.json", b"{}")], number=n) for n in (1, 2)]
+    for part in parts:
+        put(bucket, part)
+    forged: list[Made] = []
+
+    def stored_meanwhile(group: Any, inputs: Any, plan: Any, **how: Any) -> Any:  # noqa: ANN401
+        if not forged:
+            other = replace(planned(group, inputs[:1]), name=plan.name)
+            made = merge(group, inputs[:1], other, **how)
+            forged.extend((made.data, made.index))
+            put(bucket, forged)
+        return merge(group, inputs, plan, **how)
+
+    monkeypatch.setattr(compaction, "merge", stored_meanwhile)
+
+    result = compact_all(bucket)
+
+    assert {one.reason for one in result.left} == {FAILED}
+    assert not result.done
+    assert all(half.name in bucket.objects for part in parts for half in part)
+
+
+def test_repeats_of_earlier_merges_count_on() -> None:
+    """The loader accepts so many rows less in index1, however often a day was merged."""
+    bucket = MemoryBucket()
+    for number in (1, 2, 3):
+        put(bucket, bundle([("a.json", b"{}"), (f"{number}.json", b"{}")], number=number))
+        compact_all(bucket)
+    (name,) = names(bucket)
+    index = str(replace(name, kind=Kind.INDEX))
+    assert bucket.objects[index][2]["repeats"] == "2"
+
+
+def test_a_bundle_of_the_size_that_is_not_small_is_left_alone() -> None:
+    bucket = MemoryBucket()
+    parts = [bundle([(f"{n}.json", b'{"v":"%b"}' % (b"x" * n))], number=n) for n in (1, 2, 900)]
+    for part in parts:
+        put(bucket, part)
+    large = parts[2][0]
+    assert len(large.data) > max(len(data.data) for data, _ in parts[:2])
+    (done,) = compact_all(bucket, small=len(large.data)).done
+    assert done.inputs == 2
+    assert large.name in bucket.objects
+
+
 def test_groups_have_one_schema_and_stay_below_the_limits() -> None:
     """Bytes, rows and the table of nodes; what is large already, or alone, is in no group."""
 

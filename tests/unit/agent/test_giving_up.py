@@ -5,14 +5,14 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec import structs
 
 from jostler.agent import giving_up
 from jostler.agent.oldest import oldest
-from jostler.bundle import InFlightBundles, Journal, Rejection, State
+from jostler.bundle import FileState, InFlightBundles, Journal, Rejection, State
 from jostler.format.row import DISK_LACK
 from tests.unit.agent.world import PLENTY, World, content_of
 from tests.unit.bundle.parts import header, record_of
@@ -190,3 +190,31 @@ def test_the_oldest_day_goes_first_whatever_the_datatype(tmp_path: Path) -> None
 
     assert paths() == ["b1/2026/01/01/x.json"]
     assert paths("b1/2026/01/01/x.json") == ["a1/2026/01/02/y.json"]
+
+
+def test_a_bad_file_that_stays_does_not_go(world: World) -> None:
+    """Somebody is to look at it: its bytes are nowhere else."""
+    write(world, "bad", "b")
+    world.left.finish(f"{DAY}/bad.json", FileState.of((world.spool / DAY / "bad.json").stat()))
+    assert world.give_up() == 1
+    assert left(world) == ["bad"]
+
+
+def test_a_file_that_is_written_or_has_just_changed_does_not_go(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its service has not closed it yet, or may not have."""
+    write(world, "a", "b")
+    monkeypatch.setattr(world.giving_up, "_young_ns", 3_600_000_000_000)
+    space = structs.replace(PLENTY, free_bytes=0)
+    assert world.giving_up.give_up(space) == 0
+    monkeypatch.setattr(world.giving_up, "_young_ns", -1)
+    seen = giving_up._seen
+
+    def writing(directories: Any, path: str) -> Any:  # noqa: ANN401 - some file systems have no leases
+        state, at_us, _ = seen(directories, path)
+        return state, at_us, path.endswith("a.json")
+
+    monkeypatch.setattr(giving_up, "_seen", writing)
+    assert world.give_up() == 1
+    assert left(world) == ["a"]
