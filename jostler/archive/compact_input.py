@@ -17,6 +17,7 @@ from isal import isal_zlib
 
 from jostler.archive.compact_rows import InputError, NativeReader, PythonReader, all_rows
 from jostler.archive.native_index import native_index
+from jostler.format.blocks import inflated
 from jostler.format.go import is_bare
 from jostler.format.index_row import IndexRow
 from jostler.format.names import REJECTED
@@ -198,7 +199,7 @@ def _without_index(member: Member, data: bytes, runs: tuple[Run, ...]) -> Input:
 
 def _inflated(index: bytes) -> bytes:
     try:
-        return isal_zlib.decompress(index, wbits=31)
+        return inflated(index)
     except isal_zlib.error as exc:  # type: ignore[misc] # the stub says value for class
         raise InputError(f"its index is no gzip stream: {exc}") from exc
 

@@ -37,6 +37,7 @@ _CALLED = (
     *("Index.of", "Index.name_keys", "Index.name_keys_of", "Index.take", "Merge"),
     "unlink_unchanged",
 )
+_ALL = attrgetter(*_CALLED)
 # A document for each thing that must be right before its word is taken.
 _COLUMNS = (
     Field(name="A", type="INTEGER", mode=Mode.REQUIRED),
@@ -225,13 +226,22 @@ def _fault(module: Any) -> str:  # noqa: ANN401 - a module
     version = getattr(module, "VERSION", "unknown")
     if version != VERSION:
         return f"jostler-native is of version {version}, and {VERSION} is needed"
-    if lacking := ", ".join(name for name in _CALLED if not _has(module, name)):
+    if lacking := _lacking(module):
         return f"jostler-native lacks {lacking}; it was built before {VERSION} was complete"
     try:
         answers = _answers(module.Judge(_COLUMNS))
     except Exception as exc:  # noqa: BLE001 - a broken module may raise anything
         return f"jostler-native does not work: {type(exc).__name__}: {exc}"
     return "" if answers else "jostler-native does not judge as it should"
+
+
+def _lacking(module: Any) -> str:  # noqa: ANN401 - a module
+    """Return what a module has not of all that is called; empty if nothing."""
+    try:
+        _ALL(module)  # this is asked for each bundle, so all at once
+    except AttributeError:
+        return ", ".join(name for name in _CALLED if not _has(module, name))
+    return ""
 
 
 def _has(module: Any, name: str) -> bool:  # noqa: ANN401 - a module

@@ -22,6 +22,7 @@ from jostler.archive.audit.explain import nodes_of
 from jostler.archive.audit.stream import by_blocks
 from jostler.archive.lines import RowError, row
 from jostler.archive.native_index import native_index
+from jostler.format.blocks import inflated
 from jostler.format.index_row import IndexRow
 from jostler.format.names import REJECTED
 from jostler.format.node_table import runs_of
@@ -78,7 +79,7 @@ def proven(
     if name.datatype == REJECTED:  # their Hash is that of Content
         return None
     try:
-        text = isal_zlib.decompress(index, wbits=31)
+        text = inflated(index)
         runs = runs_of(data)
     except (isal_zlib.error, EOFError, ValueError):  # type: ignore[misc]
         return None

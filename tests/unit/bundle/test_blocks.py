@@ -11,8 +11,9 @@ import zlib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from isal import isal_zlib
 
-from jostler.format.blocks import AHEAD, BLOCK_BYTES, BlockWriter, read_block
+from jostler.format.blocks import AHEAD, BLOCK_BYTES, BlockWriter, inflated, read_block
 from jostler.format.compression import (
     FAST,
     LEVELS,
@@ -172,3 +173,20 @@ def test_memory_counts_what_is_held(compression: Compression) -> None:
         assert writer.held_bytes < (AHEAD + 2) * BLOCK_BYTES + 100_000
     assert writer.plain_bytes == 10_000_000
     assert writer.held_bytes >= len(writer.finish()) - 10
+
+
+@pytest.mark.parametrize("change", ["whole", "cut", "end", "flip", "empty", "dense"])
+def test_a_stream_inflates_at_once_as_gzip_has_it(change: str) -> None:
+    """Whatever size its end names, and however much smaller than its rows it is."""
+    plain = b"x" * 3_000_000 if change == "dense" else random.Random(1).randbytes(9_000) * 9
+    packed = {
+        "cut": gzip.compress(plain)[:-100],
+        "end": gzip.compress(plain)[:-4] + b"\xff\xff\xff\x7f",
+        "flip": gzip.compress(plain)[:-8] + bytes(8),
+        "empty": b"",
+    }.get(change, gzip.compress(plain))
+    if change in {"whole", "dense"}:
+        assert inflated(packed) == plain
+    else:
+        with pytest.raises(isal_zlib.error):  # type: ignore[misc] # the stub says value for class
+            inflated(packed)
