@@ -1,7 +1,8 @@
 """The agent: start, recover, loop, drain, stop.
 
 **Invariant:** everything is built before the first file is looked at, and no file is looked at
-before the agent has its state directory and the bucket's table schemas.
+before the agent has its state directory.  Before it has the bucket's table schemas it only reads
+ahead: nothing is written, rejected or deleted.
 
 Signals, argv and the exit status belong to `jostler.cli.main`.
 """
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostler import build
 from jostler.agent.ages import Ages
+from jostler.agent.ahead import Ahead
 from jostler.agent.directories import Directories
 from jostler.agent.giving_up import GivingUp
 from jostler.agent.intake import Intake
@@ -32,6 +34,7 @@ from jostler.agent.start import (
     await_lock,
     await_schemas,
     index_fields,
+    judged_by,
     stamp,
 )
 from jostler.agent.taking import Taking
@@ -139,6 +142,7 @@ class Agent:
         self._giving_up = self._make_giving_up()
         self._low_disk = self._make_low_disk()
         self._loop = self._make_loop()
+        self._ahead = Ahead(self._loop, self._uploads)
         self._view = self._make_view()
         self._scanned = False
 
@@ -259,6 +263,7 @@ class Agent:
             self._survey()
         meanwhile = Meanwhile(
             stop=self._stop,
+            read=self._read_ahead,
             turn=self._turn,
             wake=self._arrivals.wake,
             stats=self.status.upload_stats,
@@ -269,16 +274,26 @@ class Agent:
             return self._stop.is_set()
         with lock, self._low_disk.watching():
             self._reporter.waits_for("the bucket to answer for the table schemas")
+            records = self._remember()
+            self._rescans.begin(time.monotonic())
+            own = judged_by(self.config, self._tables, self._native)
+            self._agreed.take_over(own)
             agreed = await_schemas(
-                self.config, self._tables, self._buckets.open, meanwhile, self._native
+                self.config,
+                self._tables,
+                self._buckets.open,
+                meanwhile,
+                own=own,
+                native=self._native,
             )
             if agreed is None:
-                return True  # stopped before anything was taken
+                return True  # stopped before anything was stored
+            self._ahead.end(own, agreed)
             self._agreed.take_over(agreed)
             self._say_started()
-            self._recover()
+            self._uploads.begin()
+            self._replay(records)
             self._reporter.waits_for("")
-            self._rescans.begin(time.monotonic())
             runner = (Once if self.config.mode is Mode.ONCE else Daemon)(
                 self.config, self._loop, self._stop, self._abort, self._show
             )
@@ -312,8 +327,8 @@ class Agent:
         elif why:
             log.warning("native.unused", why=why, next=then)
 
-    def _recover(self) -> None:
-        """Go on with what an earlier process sealed.  Watches already exist: nothing is missed."""
+    def _remember(self) -> list[Record]:
+        """Read what an earlier process left; return the records of the bundles that it sealed."""
         self._left.load(self._intake.state_of)
         for gone, digest in self._journal.vanished().items():
             self._in_flight.remember_vanished(gone, digest)
@@ -325,6 +340,12 @@ class Agent:
                 reason=reason,
                 next="its files are taken again; the loader drops what was stored twice",
             )
+        if records:
+            self._ahead.forgo()
+        return records
+
+    def _replay(self, records: list[Record]) -> None:
+        """Go on with what an earlier process sealed.  Watches already exist: nothing is missed."""
         # The oldest first: a path that two records list becomes the later one's.
         for record in records:
             if reason := record.foreign(self.config.bucket, self.config.place):
@@ -360,6 +381,12 @@ class Agent:
         return done
 
     # What it shows
+
+    def _read_ahead(self) -> bool:
+        """Take files that the bucket's answer will hardly change; return whether there were any."""
+        self._low_disk.watch(time.monotonic())
+        self._reporter.turned(self._now)
+        return self._ahead.step()
 
     def _turn(self, seconds: float) -> None:
         """Count arrivals and update the status, while the agent cannot take files yet."""

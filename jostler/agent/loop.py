@@ -188,6 +188,32 @@ class Loop:
             took = True
         return took
 
+    def read_ahead(self) -> bool | None:
+        """Take the next files if they are good; any other one is left to `read`.
+
+        Nothing is changed on disk and nobody but the open bundles learns of it.
+
+        Returns:
+            Whether there were any, or a scan may still find some; None if the next file is not good
+            or cannot be taken now.
+        """
+        if self.fails or self.lags or self.refuses:
+            return None
+        if not self.todo:
+            self.todo.extend(self._arrivals.take(BATCH))
+        if not self.todo:
+            return self._arrivals.scanning
+        self._taking.begin_round()
+        if self._read_batch():
+            return True
+        arrival = self.todo[0]
+        if not _guarded(self._taking.take_good, arrival, _left_to_read):
+            return None
+        if arrival.how is How.SCAN:
+            self._reporter.met(arrival.path)
+        self.todo.popleft()
+        return True
+
     def _read_batch(self) -> bool:
         """Take the files at the head of the line together; return whether any was taken."""
         run = self._batching.next(self.todo)
@@ -246,6 +272,10 @@ def _clean_up(delivery: Delivery) -> list[Event]:
 def _skip_file(delivery: Delivery, error: Exception) -> list[Event]:
     delivery.skip_file(error)
     return []
+
+
+def _left_to_read(_arrival: Arrival, _error: Exception) -> bool:
+    return False
 
 
 def _guarded(do: Callable[[S], T], what: S, otherwise: Callable[[S, Exception], T]) -> T:

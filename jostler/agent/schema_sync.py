@@ -241,13 +241,12 @@ def keep(storage: Storage, place: Place, datatype: str, table: Fields) -> str:
     Raises:
         TransientError: the bucket cannot be reached.
     """
-    data = to_json(table)
-    digest = upload_id(data)
-    name = place.kept_schema(datatype, digest)
+    kept = digest(table)
+    name = place.kept_schema(datatype, kept)
     try:
         # The object is asked for first: an agent may be allowed to read and not to create it again.
-        if storage.upload_id(name) != digest:
-            storage.put_new(name, data, {})
+        if storage.upload_id(name) != kept:
+            storage.put_new(name, to_json(table), {})
     except (AuthError, ConflictError, RefusedError) as exc:
         log.warning(
             "schema.not_kept",
@@ -256,7 +255,12 @@ def keep(storage: Storage, place: Place, datatype: str, table: Fields) -> str:
             next="bundles name no schema, and the loader verifies each of them in full",
         )
         return ""
-    return digest
+    return kept
+
+
+def digest(table: Fields) -> str:
+    """Return the digest under which the bucket keeps a table schema."""
+    return upload_id(to_json(table))
 
 
 def _act(storage: Storage, pair: SchemaPair, *, upload: bool) -> Fields:

@@ -1,7 +1,7 @@
 """The agent's start: wait for the lock of the state directory, then for the bucket's table schemas.
 
-**Invariant:** no file is read before the agent has both.  Each wait ends when `Meanwhile.stop` is
-set.
+**Invariant:** no file is read before the agent has the lock.  While it waits for the schemas, files
+are only read ahead (`jostler.agent.ahead`).  Each wait ends when `Meanwhile.stop` is set.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from concurrent.futures import Future
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from jostler import build
 from jostler.agent import asset_sync
-from jostler.agent.schema_sync import keep, sync
+from jostler.agent.schema_sync import digest, keep, sync
 from jostler.bundle import Archiver, Backoff, FailedAttempt, Stamp, native_reader
 from jostler.bundle.index_fields import IndexFields
 from jostler.config import Mode, Validate
@@ -47,12 +48,14 @@ class Meanwhile(Struct, frozen=True, kw_only=True):
 
     Attributes:
         stop: set by another thread or a signal handler to end the wait.
+        read: takes some files ahead of the bucket's first answer; returns whether there were any.
         turn: collects file events and updates the status for the given seconds, or until `wake`.
         wake: ends a running `turn`; any thread may call it.
         stats: counts the requests to the bucket and their failures.
     """
 
     stop: threading.Event
+    read: Callable[[], bool]
     turn: Callable[[float], None]
     wake: Callable[[], None]
     stats: UploadStats
@@ -63,8 +66,12 @@ class Meanwhile(Struct, frozen=True, kw_only=True):
         while not self.stop.is_set() and (left_s := until_s - time.monotonic()) > 0:
             self.turn(min(left_s, TURN_S))
 
-    def result_of(self, ask: Callable[[], T]) -> T | None:
+    def result_of(self, ask: Callable[[], T], *, reads: bool) -> T | None:
         """Run `ask` in a thread and call `turn` until it ends; return its result.
+
+        Args:
+            ask: what to run.
+            reads: whether to call `read` meanwhile, as long as it takes files.
 
         Returns:
             What `ask` returned, or None if `stop` was set first.
@@ -88,7 +95,8 @@ class Meanwhile(Struct, frozen=True, kw_only=True):
         while not answer.done():
             if self.stop.is_set():
                 return None
-            self.turn(TURN_S)
+            if not (reads and self.read()):
+                self.turn(TURN_S)
         return answer.result()
 
 
@@ -121,7 +129,7 @@ def await_lock(config: Config, journal: Journal, meanwhile: Meanwhile) -> IO[byt
 
 
 class Agreed(Struct, frozen=True, kw_only=True):
-    """The result of the synchronisation of the table schemas with the bucket.
+    """How files are judged: by the node's own table schemas, or by those agreed with the bucket.
 
     Attributes:
         judges: by datatype, a function that returns the first flaw of a document, or None for a
@@ -132,6 +140,7 @@ class Agreed(Struct, frozen=True, kw_only=True):
             not judge are missing.
         kept: by datatype, the digest under which the bucket keeps the schema that files are judged
             by; empty if it could not be stored.  Datatypes that no table schema judges are missing.
+            Of the node's own schemas: the digest that it will be kept under, if it is agreed.
     """
 
     judges: dict[str, Callable[[bytes], Flaw | None]] = field(default_factory=dict)
@@ -152,17 +161,21 @@ def await_schemas(
     tables: Mapping[str, Fields],
     open_storage: Callable[[str], Storage],
     meanwhile: Meanwhile,
+    *,
+    own: Agreed,
     native: Native,
 ) -> Agreed | None:
     """Synchronise all table schemas with the bucket's; try again until the bucket can be reached.
 
-    Right after the start of a pod, its network or its service-account token may not be ready.
+    Right after the start of a pod, its network or its service-account token may not be ready.  Once
+    a request has failed, no further file is read, as while uploads fail.
 
     Args:
         config: the settings.
         tables: the table schemas, by datatype.
         open_storage: opens the bucket.
         meanwhile: what goes on during the wait.
+        own: how files are judged by these schemas.
         native: where native judges come from.
 
     Returns:
@@ -178,7 +191,8 @@ def await_schemas(
         meanwhile.stats.begun("")
         try:
             agreed = meanwhile.result_of(
-                lambda: _agreed(config, tables, open_storage(config.bucket), native)
+                lambda: _agreed(config, tables, own, open_storage(config.bucket), native),
+                reads=not failures,
             )
         except TransientError as exc:
             failures += 1
@@ -210,32 +224,39 @@ def _unreachable(error: TransientError, stats: UploadStats, tries: int) -> float
 
 
 def _agreed(
-    config: Config, tables: Mapping[str, Fields], storage: Storage, native: Native
+    config: Config,
+    tables: Mapping[str, Fields],
+    own: Agreed,
+    storage: Storage,
+    native: Native,
 ) -> Agreed:
     agreed = {
         name: sync(storage, config.place, name, ours, upload=config.upload_schema)
         for name, ours in tables.items()
     }
     asset_sync.upload(storage, config)
+    judged = own if agreed == tables else judged_by(config, agreed, native)
+    # The schemas are stored before any bundle names one, so a reader always finds them.
+    kept = {name: keep(storage, config.place, name, agreed[name]) for name in judged.kept}
+    return replace(judged, kept=kept)
+
+
+def judged_by(config: Config, tables: Mapping[str, Fields], native: Native) -> Agreed:
+    """Return how files are judged by table schemas; nothing is asked or stored."""
     if config.validate is Validate.JSON:
         judge = native.judge(None)
         return Agreed(
-            judges=dict.fromkeys(agreed, object_judge(native)),
-            readers=dict.fromkeys(agreed, native_reader(judge)) if judge else {},
+            judges=dict.fromkeys(tables, object_judge(native)),
+            readers=dict.fromkeys(tables, native_reader(judge)) if judge else {},
         )
-    judges = {name: Judge(raw_fields(table), native) for name, table in agreed.items()}
-    # The schemas are stored before any bundle names one, so a reader always finds them.
+    judges = {name: Judge(raw_fields(table), native) for name, table in tables.items()}
     return Agreed(
         judges={name: judge.flaw for name, judge in judges.items()},
         counts={name: judge.count_good for name, judge in judges.items()},
         readers={
             name: native_reader(judge.native) for name, judge in judges.items() if judge.native
         },
-        kept={
-            name: keep(storage, config.place, name, table)
-            for name, table in agreed.items()
-            if name != INDEX
-        },
+        kept={name: digest(table) for name, table in tables.items() if name != INDEX},
     )
 
 

@@ -108,6 +108,17 @@ class Taking:
             return self._archive(verdict, how)
         return self.carry_out(verdict, how)
 
+    def take_good(self, arrival: Arrival) -> bool:
+        """Archive a file if it is good and there is room; else do nothing and return False."""
+        path, how = arrival
+        good = self._intake.look(path, how)
+        if type(good) is not Good:
+            return False
+        if self._open_bundles.add(good.datatype, good.day, good.entry, good.raw) is not Put.ADDED:
+            return False
+        self._archived(good, how)
+        return True
+
     def take_batch(self, run: Run) -> tuple[int, bool] | None:
         """Archive files that stand in line together, up to the first unusual one.
 
@@ -194,15 +205,19 @@ class Taking:
             rejection = too_big(datatype, size, self._open_bundles.limits.max_bytes)
             bad = self._intake.bad(Bad(entry.path, entry.state, day, rejection), how, writer)
             return self.carry_out(bad, how)
+        self._archived(good, how)
+        return Taken.ADDED
+
+    def _archived(self, good: Good, how: How) -> None:
+        datatype, entry = good.datatype, good.entry
         self._left.taken(entry.path)
         tally = self._tally
         tally.taken[datatype] += 1
-        tally.file_bytes[datatype] += size
+        tally.file_bytes[datatype] += entry.state.size
         if entry.facts:
             self._count_nulls(datatype, entry.facts)
         if log.verbose:
-            log.debug("file.taken", file=entry.path, bytes=size, how=str(how))
-        return Taken.ADDED
+            log.debug("file.taken", file=entry.path, bytes=entry.state.size, how=str(how))
 
     def _count_nulls(self, datatype: str, facts: Facts) -> None:
         """Count the index columns that a flag was to fill for a file, and that are null."""

@@ -1,7 +1,8 @@
 """A pool of threads that commit bundles; one thread hands in jobs and takes the outcomes.
 
 **Invariant:** what goes in comes out exactly once, or is still in the journal when the agent ends.
-Threads never touch the agent's state; they hand outcomes to a queue and wake it.
+Threads never touch the agent's state; they hand outcomes to a queue and wake it.  No job is carried
+out before `begin`, so until then nothing is written, neither to the journal nor to the bucket.
 """
 
 from __future__ import annotations
@@ -58,8 +59,21 @@ class Uploads:
             threading.Thread(target=self._run, name=f"upload-{n}", daemon=True)
             for n in range(threads)
         ]
+
+    def begin(self) -> None:
+        """Carry out what was handed in, and what will be."""
         for thread in self._threads:
             thread.start()
+
+    def give_back(self) -> int:
+        """Give back the files of all that was handed in before `begin`; return how many jobs."""
+        jobs = 0
+        while not self._jobs.empty():
+            job = self._jobs.get()
+            assert job
+            self._outcomes.put(job.given_back())
+            jobs += 1
+        return jobs
 
     @property
     def pending(self) -> int:

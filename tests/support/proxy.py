@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 
+WAIT_S = 120.0
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "date", "server"}
 
 
@@ -25,6 +26,7 @@ class Fault:
         method: only requests of this method.
         path: only requests whose path contains this.
         delay_s: the time to wait first, in seconds.
+        until: set to forward the request, which waits for that.
         reason: the error's reason in the reply.
     """
 
@@ -34,6 +36,7 @@ class Fault:
     method: str = ""
     path: str = ""
     delay_s: float = 0.0
+    until: threading.Event | None = None
     reason: str = "backendError"
 
 
@@ -111,7 +114,10 @@ class _Handler(BaseHTTPRequestHandler):
         fault = self.proxy.fault_for(self.command, self.path, body)
         if fault and fault.delay_s:
             time.sleep(fault.delay_s)
-        if fault and not fault.after and (fault.status or not fault.delay_s):
+        if fault and fault.until:
+            fault.until.wait(WAIT_S)
+        passes = fault and (fault.delay_s or fault.until) and not fault.status
+        if fault and not fault.after and not passes:
             self.fail(fault)
             return
         status, headers, content = self.proxy.forward(self, body)

@@ -11,7 +11,7 @@ from jostler.agent.loop import BACKLOG
 from jostler.bundle import Journal, delivery
 from jostler.bundle.open_bundles import SENDING_SHARE
 from jostler.format.compression import FAST, SMALL
-from tests.unit.agent.world import MEMORY_MAX, World, content_of, number_in
+from tests.unit.agent.world import MAX_BYTES, MEMORY_MAX, World, content_of, number_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -265,3 +265,43 @@ def test_a_bundle_that_waits_for_its_index_is_not_counted_as_waiting_for_its_upl
     store(world)
     assert world.in_flight.sealed_bytes > 0
     assert world.in_flight.sending_bytes == 0
+
+
+def test_reading_ahead_takes_good_files_and_leaves_the_rest_of_the_line(world: World) -> None:
+    """The bad file, and those behind it, are there for the next round; nothing is written."""
+    for number, good in ((1, True), (2, True), (3, False), (4, True)):
+        path = f"{DAY}/m{number}.json"
+        world.write(path, content_of(number, good=good), rename=True, announced=True)
+
+    while world.loop.read_ahead():
+        pass
+
+    assert world.tally.taken["foo1"] == 2
+    assert not world.tally.rejected
+    assert not list(world.root.glob("state/*.sealed"))
+    assert len(list(world.files())) == 4
+    assert [arrival.path[-7:] for arrival in world.loop.todo] == ["m3.json", "m4.json"]
+
+    store(world)
+    assert set(world.bucket.stored()) == {1, 2, 4}
+    assert world.tally.rejected.total() == 1
+
+
+def test_a_file_that_fills_no_bundle_is_not_read_ahead(world: World) -> None:
+    """It would be rejected, and with -bad-files delete unlinked."""
+    path = f"{DAY}/big.json"
+    world.write(path, content_of(1)[:-1] + b" " * MAX_BYTES + b"}", rename=True, announced=True)
+
+    assert world.loop.read_ahead() is None
+
+    assert [arrival.path for arrival in world.loop.todo] == [str(world.spool / path)]
+    assert not world.tally.rejected
+
+
+def test_while_the_bucket_fails_nothing_is_read_ahead(world: World) -> None:
+    world.bucket.faults = dict.fromkeys(range(100), "down")
+    write(world, 1)
+    store(world)
+    assert world.loop.fails
+    write(world, 2)
+    assert world.loop.read_ahead() is None

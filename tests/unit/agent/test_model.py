@@ -135,6 +135,12 @@ class Promise(RuleBasedStateMachine):
         self.world.loop.step()
         self.world.uploads.carry(steps)
 
+    @rule()
+    def read_ahead(self) -> None:
+        """Take what is good, as at a start."""
+        while self.world.loop.read_ahead():
+            pass
+
     @rule(uploads=st.integers(1, 4))
     def work_a_while(self, uploads: int) -> None:
         """Store what there is, and clean up."""
