@@ -2,7 +2,7 @@
 
 **Invariant:** everything is built before the first file is looked at, and no file is looked at
 before the agent has its state directory.  Before it has the bucket's table schemas it only reads
-ahead: nothing is written, rejected or deleted.
+ahead: nothing is stored, rejected or deleted.
 
 Signals, argv and the exit status belong to `jostler.cli.main`.
 """

@@ -3,7 +3,7 @@
 The import of the Cloud Storage client and the first requests take longer than the rest of the
 start; meanwhile the agent reads the first files by the node's own table schemas.
 
-**Invariant:** nothing is written, rejected or deleted before the bucket has answered: uploads have
+**Invariant:** nothing is stored, rejected or deleted before the bucket has answered: uploads have
 not begun, and the first file that is not good ends the reading.  If the bucket's schemas turn out
 to be others, what was read is given back and read again.
 """

@@ -108,7 +108,7 @@ def reply(
 def _silent(waits_for: str, *, came: bool) -> str:
     """Return why the agent's memory was not searched, in words."""
     if waits_for:
-        return f"the agent was just started and takes no file yet: it waits for {waits_for}"
+        return f"the agent was just started and stores no file yet: it waits for {waits_for}"
     if not came:
         return f"other requests were answered for {duration(PATIENCE_S)}: ask again"
     return f"the agent's loop has not answered for {duration(PATIENCE_S)}: it may be stuck"
