@@ -182,6 +182,11 @@ class OpenBundle:
         return self._blocks.held_bytes
 
     @property
+    def loose_bytes(self) -> int:
+        """Bytes of memory that rows take which are not yet compressed."""
+        return self._blocks.loose_bytes
+
+    @property
     def files(self) -> int:
         """How many files are in it."""
         return self._blocks.lines
@@ -215,6 +220,10 @@ class OpenBundle:
         """Append the rows of a batch; `paths` are those of its files."""
         self._blocks.add_rows(batch.rows)
         self._entries.extend(paths, batch.numbers, batch.hashes, batch.facts)
+
+    def end_block(self) -> None:
+        """Compress all rows there are; the next one begins a block."""
+        self._blocks.end_block()
 
     def seal(self, reason: SealReason | None = None) -> Bundle:
         """Close the bundle for ever."""

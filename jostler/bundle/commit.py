@@ -240,7 +240,11 @@ def rebuild(record: Record, spool: Confined) -> Bundle:
     unless another version of a library compresses them: then this is one more attempt.
     """
     bundle = OpenBundle(record.header, opened_s=0.0)
-    for entry in record.attempts[-1].entries:
+    attempt = record.attempts[-1]
+    begins = {block.line for block in attempt.blocks}
+    for line, entry in enumerate(attempt.entries, 1):
+        if line in begins:  # a block may have ended early, for lack of memory
+            bundle.end_block()
         rejection = record.rejections.get(entry.path)
         raw = _raw_again(entry, rejection, spool, record.header.name.node)
         if raw is not None:

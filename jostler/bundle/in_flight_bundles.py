@@ -164,6 +164,13 @@ class InFlightBundles:
         self.open_bytes += opened.held_bytes - before + len(paths) * ENTRY_BYTES
         self.open_bytes += len(batch.facts) * FACTS_BYTES
 
+    def compress(self, one: InFlight) -> None:
+        """Compress the rows of an open bundle that are not yet."""
+        assert one.opened
+        before = one.opened.held_bytes
+        one.opened.end_block()
+        self.open_bytes += one.opened.held_bytes - before
+
     def seal(self, one: InFlight, reason: SealReason, now_s: float) -> Bundle:
         """Close an open bundle."""
         self.open_bytes -= one.held_bytes

@@ -6,12 +6,14 @@ bundle that alone is larger; what finds no room stays on disk.  One thread owns 
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
 
+from jostler import heap
 from jostler.bundle.bundle import BUNDLE_BYTES, Header, Limits, OpenBundle, SealReason
 from jostler.bundle.entry import ENTRY_BYTES, FACTS_BYTES
 from jostler.bundle.in_flight import InFlight
@@ -30,7 +32,13 @@ if TYPE_CHECKING:
 
 log = Log("jostler.bundle")
 
-SENDING_SHARE = 4
+SENDING_SHARE = 2
+LOOSE_LEAST_BYTES = 16 << 10  # smaller blocks compress badly
+TRIM_EVERY_S = 1.0
+
+
+def _loose_bytes(one: InFlight) -> int:
+    return one.opened.loose_bytes if one.opened else 0
 
 
 class Stamp(Struct, frozen=True, kw_only=True):
@@ -110,6 +118,7 @@ class OpenBundles:
         self._backlog = backlog
         self._open: dict[tuple[str, Day], InFlight] = {}
         self._last_created = datetime.min.replace(tzinfo=UTC)
+        self._trimmed_s = -math.inf
 
     @property
     def held_bytes(self) -> int:
@@ -120,7 +129,7 @@ class OpenBundles:
     def uploads_lag(self) -> bool:
         """Whether so much waits to be uploaded that reading more files would only fill memory.
 
-        A quarter of `memory_max` keeps all uploads busy.  The rest belongs to open bundles, of
+        Half of `memory_max` keeps all uploads busy.  The rest belongs to open bundles, of
         which an agent with many datatypes and days has many.
         """
         return self._in_flight.sending_bytes > self._memory_max // SENDING_SHARE
@@ -229,22 +238,37 @@ class OpenBundles:
         if held.held_bytes + more_bytes <= self._memory_max:
             return True
         self._make_room()
+        self._trim()
         if held.held_bytes + more_bytes <= self._memory_max:
             return True
         return not held.open_bytes and not held.sealed_bytes
 
     def _make_room(self) -> None:
-        """Seal the largest open bundles until a quarter of the memory is free.
+        """Compress what is not, then seal the largest bundles, until a quarter of memory is free.
 
-        To seal a bundle compresses its last block, so there is room before it is stored.  With many
-        day directories the rows that are not compressed yet take nearly all of the memory.  While
-        uploads lag behind, no more bundles are sealed: they would only become smaller.
+        With many day directories the rows that are not compressed yet take nearly all of the
+        memory.  A block that ends early compresses a little less; a bundle that is sealed early
+        costs four requests.  While uploads lag behind, no more bundles are sealed: they would only
+        become smaller.
         """
         held, enough = self._in_flight, self._memory_max * 3 // 4
+        for one in sorted(self._open.values(), key=_loose_bytes, reverse=True):
+            if held.held_bytes <= enough:
+                return
+            if _loose_bytes(one) < LOOSE_LEAST_BYTES:
+                break
+            held.compress(one)
         for key in sorted(self._open, key=lambda key: -self._open[key].held_bytes):
             if held.held_bytes <= enough or (held.sealed_bytes and self.uploads_lag):
                 return
             self._seal(key, SealReason.MEMORY)
+
+    def _trim(self) -> None:
+        """Give back what rows took, which were many pieces among others that stay."""
+        now_s = self._monotonic_s()
+        if now_s - self._trimmed_s >= TRIM_EVERY_S:
+            self._trimmed_s = now_s
+            heap.trim()
 
     def _new(self, datatype: str, day: Day) -> InFlight:
         # Names must differ although the clock may stand still or be set back.

@@ -216,7 +216,7 @@ TABLE = (
     Flag(
         name="memory-max",
         read=size,
-        default="64MiB",
+        default="32MiB",
         help="bytes of bundles held in memory at once; the default rises to -bundle-size-max if"
         " that is more",
     ),

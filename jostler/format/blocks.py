@@ -61,7 +61,7 @@ class Digest(Protocol):
 class BlockWriter:
     """Compresses rows one by one; holds all compressed bytes and a few uncompressed blocks.
 
-    One thread owns it.  `held_bytes` changes only in calls of `add` and `finish`.
+    One thread owns it.  `held_bytes` changes only in calls of methods.
 
     Args:
         compression: library and level.
@@ -91,7 +91,12 @@ class BlockWriter:
     @property
     def held_bytes(self) -> int:
         """Bytes in memory, compressed and not yet compressed."""
-        return self._packed.tell() + self._waiting_bytes + self._pending_bytes
+        return self._packed.tell() + self.loose_bytes
+
+    @property
+    def loose_bytes(self) -> int:
+        """Bytes in memory that are not yet compressed."""
+        return self._waiting_bytes + self._pending_bytes
 
     def add(self, row: bytes) -> None:
         """Append one row, its line feed included."""
@@ -115,8 +120,8 @@ class BlockWriter:
             self._append(rows[at:till], ends[till] - ends[at])
             at = till
 
-    def finish(self) -> bytes:
-        """Return the whole gzip stream; after that, no row can be added."""
+    def end_block(self) -> None:
+        """Compress all rows there are; the next one begins a block."""
         while self._waiting:
             self._take_packed()
         if self._pending:
@@ -125,6 +130,10 @@ class BlockWriter:
             line, packed = self._pending_line, self._deflate(self._take_pending())
             self.blocks.append(Block(line, self._packed.tell(), len(packed)))
             self._packed.write(packed)
+
+    def finish(self) -> bytes:
+        """Return the whole gzip stream; after that, no row can be added."""
+        self.end_block()
         self._write(_END + struct.pack("<LL", self._crc, self.plain_bytes & 0xFFFFFFFF))
         return self._packed.getvalue()
 

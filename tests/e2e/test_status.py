@@ -206,18 +206,17 @@ def test_a_bucket_that_is_away_at_the_start_leaves_the_probes_well(
             assert "the bucket" in problem["text"]
 
 
-@pytest.mark.parametrize("hangs", [False, True])
-def test_an_agent_that_waits_for_the_bucket_watches_and_counts(
-    tmp_path: Path, gcs: GcsServer, *, hangs: bool
+def test_an_agent_whose_bucket_refuses_at_the_start_watches_and_counts(
+    tmp_path: Path, gcs: GcsServer
 ) -> None:
-    """Whether the bucket refuses or hangs: what is on disk, what comes, and why is shown."""
+    """What is on disk, what comes, and why is shown; no file is read after a refusal."""
     spool = Spool(tmp_path / "spool")
-    spool.write_many(30)
-    bucket = "blind-hangs" if hangs else "blind-refuses"
-    gcs.create_bucket(bucket)
+    for number in range(30):  # bad ones, for good ones may be read before the first refusal
+        spool.write(f"bad{number}.json", b"{", keep=False)
+    gcs.create_bucket("blind-refuses")
     with FaultyServer(gcs.port) as proxy:
-        proxy.faults = [Fault(status=503, times=10**6, delay_s=3600 if hangs else 0)]
-        argv = arguments(spool, bucket, *LISTEN)
+        proxy.faults = [Fault(status=503, times=10**6)]
+        argv = arguments(spool, "blind-refuses", *LISTEN)
         with RunningAgent(*argv, gcs_url=proxy.url) as agent:
             ask = asked(agent)
             foo1 = {"datatype": "foo1"}
@@ -225,17 +224,40 @@ def test_an_agent_that_waits_for_the_bucket_watches_and_counts(
             assert ask.value("jostler_oldest_waiting_timestamp_seconds", **foo1) > 0
             assert ask.value("jostler_spool_size_bytes") > 0
             assert ask.get("/readyz")[0] == 503
-            if not hangs:
-                ask.wait(lambda: ask.value("jostler_uploads_failing") == 1, "failing")
-                failures = {"datatype": "", "class": "TransientError"}
-                assert ask.value("jostler_upload_failures_total", **failures) >= 1
-                assert ask.status()["uploads"]["errors"][0]["what"] == "table schemas"
+            ask.wait(lambda: ask.value("jostler_uploads_failing") == 1, "failing")
+            failures = {"datatype": "", "class": "TransientError"}
+            assert ask.value("jostler_upload_failures_total", **failures) >= 1
+            assert ask.status()["uploads"]["errors"][0]["what"] == "table schemas"
             assert ask.value("jostler_files_arrived_total", **foo1) == 0
-            spool.write_many(5, first=30)
+            spool.write_many(5)
             ask.wait(lambda: ask.value("jostler_files_arrived_total", **foo1) == 5, "arrived")
             assert ask.value("jostler_last_arrival_timestamp_seconds", **foo1) > 0
             assert ask.value("jostler_files_taken_total", **foo1) == 0
             assert agent.stop() == 0
+    assert len(spool.left()) == 35
+
+
+def test_an_agent_whose_bucket_hangs_at_the_start_reads_and_stores_nothing(
+    tmp_path: Path, gcs: GcsServer
+) -> None:
+    """Files that are there and that come are counted, and stay on disk; it is not ready."""
+    spool = Spool(tmp_path / "spool")
+    spool.write_many(30)
+    gcs.create_bucket("blind-hangs")
+    with FaultyServer(gcs.port) as proxy:
+        proxy.faults = [Fault(status=503, times=10**6, delay_s=3600)]
+        argv = arguments(spool, "blind-hangs", *LISTEN)
+        with RunningAgent(*argv, gcs_url=proxy.url) as agent:
+            ask = asked(agent)
+            foo1 = {"datatype": "foo1"}
+            ask.wait(lambda: ask.value("jostler_files_taken_total", **foo1) == 30, "read")
+            spool.write_many(5, first=30)
+            ask.wait(lambda: ask.value("jostler_files_arrived_total", **foo1) == 35, "arrived")
+            assert ask.value("jostler_last_arrival_timestamp_seconds", **foo1) > 0
+            assert ask.get("/readyz")[0] == 503
+            assert agent.stop() == 0
+    assert len(spool.left()) == 35
+    assert spool.journal() == []
 
 
 def test_arrivals_are_counted_when_they_come_and_not_when_they_are_read(

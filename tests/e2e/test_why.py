@@ -569,16 +569,16 @@ def test_while_uploads_fail_a_file_is_sealed_and_the_next_one_waits_for_that_rea
 def test_while_uploads_lag_behind_the_next_file_waits_for_that_reason(
     spool: Spool, gcs: GcsServer
 ) -> None:
-    """A bundle as large as the memory, whose upload does not end."""
+    """Three bundles that take half of the memory, whose uploads do not end."""
     gcs.create_bucket(bucket := f"full-{os.getpid()}")
     with FaultyServer(gcs.port) as proxy:
         slow = Fault(times=0, method="POST", path="uploadType", delay_s=30, status=0)
         proxy.faults = [slow]
-        argv = arguments(spool, bucket, "-bundle-size-max", "20000", "-memory-max", "20000", *SLOW)
+        argv = arguments(spool, bucket, "-bundle-size-max", "8000", "-memory-max", "20000", *SLOW)
         with AskedAgent(*argv, gcs_url=proxy.url) as agent:
             slow.times = 10_000
             for number in range(30):
-                spool.write(f"m{number}.json", document(number, size=15_000))
+                spool.write(f"m{number}.json", document(number, size=5_000))
             said = agent.ask_until(
                 lambda said: "uploads are slower" in said.first["why"], f"{DATATYPE}/{DAY}/m29.json"
             )

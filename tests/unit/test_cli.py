@@ -44,7 +44,7 @@ def test_a_small_command_line_gets_the_defaults() -> None:
     assert config.limits.max_age_s == 3600
     assert config.extensions == (".json",)
     assert (config.missed_age_s, config.missed_interval_s) == (3 * 3600, 1800)
-    assert config.memory_max == 64 * 1024 * 1024
+    assert config.memory_max == 32 * 1024 * 1024
     assert config.state_dir == Path("/var/spool/.jostler-exp")
     assert config.datatypes[0].schema_file == Path("/var/spool/datatypes/foo1.json")
     assert config.bad_files is BadFiles.UPLOAD
@@ -224,7 +224,7 @@ def test_memory_is_raised_for_bundles_that_its_default_does_not_hold() -> None:
     """A manifest of the Go agent with large bundles goes on working."""
     config = configure([*GOOD, "-bundle-size-max", "100MiB"])
     assert config.memory_max == 100 << 20
-    assert config.memory_raised_from == 64 << 20
+    assert config.memory_raised_from == 32 << 20
     assert configure(GOOD).memory_raised_from == 0
 
 

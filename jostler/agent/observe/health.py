@@ -133,7 +133,7 @@ def _start(facts: Facts) -> Iterator[Problem]:
             level=Level.BAD if waited_s > PATIENT_S else Level.ATTENTION,
             since_s=facts.started_s,
             text=f"The agent has not begun to store files: it waits for {facts.waits_for}",
-            hint="Files wait on disk, and are taken when the wait is over.",
+            hint="Files wait on disk, and are stored when the wait is over.",
         )
 
 

@@ -36,8 +36,8 @@ def header(bucket: str = "gs://bkt", datatype: str = "foo1", microsecond: int = 
     return Header(name=name, bucket=bucket, archiver=archiver, compression=FAST)
 
 
-def bundle_of(files: int, head: Header | None = None) -> Bundle:
-    """Make a sealed bundle of some files that need not exist."""
+def bundle_of(files: int, head: Header | None = None, *, block_ends: int = 0) -> Bundle:
+    """Make a sealed bundle of some files that need not exist; a block may end early after one."""
     opened = OpenBundle(head or header(), opened_s=0.0)
     for number in range(files):
         raw = b'{"UUID":"%d"}' % number
@@ -45,6 +45,8 @@ def bundle_of(files: int, head: Header | None = None) -> Bundle:
         path = f"foo1/2026/01/02/m{number}.json"
         entry = Entry(path, state, 10**15, content_hash(raw))
         opened.add(entry, opened.row(entry.filename, raw))
+        if number + 1 == block_ends:
+            opened.end_block()
     return opened.seal()
 
 

@@ -45,6 +45,26 @@ def written(rows: list[bytes], compression: Compression) -> tuple[BlockWriter, b
 
 
 @settings(max_examples=50, deadline=None)
+@given(lines.filter(bool), st.sets(st.integers(0, 30)))
+def test_a_block_may_end_early(rows: list[bytes], ends: set[int]) -> None:
+    """Nothing is left uncompressed then, and each block still is the rows that it says."""
+    writer = BlockWriter(FAST)
+    for number, row in enumerate(rows, 1):
+        writer.add(row)
+        if number in ends:
+            writer.end_block()
+            assert writer.loose_bytes == 0
+    data = writer.finish()
+
+    assert gzip.decompress(data) == b"".join(rows)
+    begins = [block.line for block in writer.blocks]
+    assert {end + 1 for end in ends if end < len(rows)} - {1} <= set(begins)
+    for block, end in zip(writer.blocks, [*begins, len(rows) + 1][1:], strict=True):
+        packed = data[block.offset : block.offset + block.length]
+        assert read_block(packed) == b"".join(rows[block.line - 1 : end - 1])
+
+
+@settings(max_examples=50, deadline=None)
 @given(lines, st.lists(st.integers(0, 8)))
 def test_rows_that_come_together_make_the_same_blocks(rows: list[bytes], cuts: list[int]) -> None:
     """So a bundle that is made again from its files, one by one, has equal bytes."""

@@ -345,14 +345,28 @@ def test_many_days_with_a_small_file_each_stay_within_the_memory() -> None:
 
 
 def test_files_of_many_days_do_not_wait_for_uploads_as_long_as_half_of_the_memory_is_free() -> None:
-    """Rows that are not compressed yet fill the memory; to seal a bundle compresses them."""
+    """Rows of small blocks, which do not end early, fill the memory; to seal compresses them."""
     sealed: list[Bundle] = []
     in_flight = InFlightBundles()
-    held = bundles_of(sealed, Clock(), in_flight, max_bytes=10**6, memory_max=10**6)
+    held = bundles_of(sealed, Clock(), in_flight, max_bytes=10**6, memory_max=700_000)
     days = [Day(date(2026, 1, 1) + timedelta(days=n)) for n in range(50)]
-    content = document(1, size=3_000)
+    content = document(1, size=1_500)
     for number in range(450):
         put = held.add("foo1", days[number % 50], entry(number, content), content)
         assert put is Put.ADDED
-        assert held.held_bytes <= 10**6
+        assert held.held_bytes <= 700_000
     assert sealed
+
+
+def test_files_of_many_days_are_compressed_before_a_bundle_is_sealed_for_memory() -> None:
+    """Rows that compress ten to one need no early seal, which would make small objects."""
+    sealed: list[Bundle] = []
+    held = bundles_of(sealed, Clock(), max_bytes=10**6, memory_max=400_000)
+    days = [Day(date(2026, 1, 1) + timedelta(days=n)) for n in range(4)]
+    content = b'{"UUID":"%s"}' % (b"x" * 4_000)
+    for number in range(300):
+        put = held.add("foo1", days[number % 4], entry(number, content), content)
+        assert put is Put.ADDED
+        assert held.held_bytes <= 400_000
+    assert sum(bundle.size_bytes for bundle in held.open_bundles) > 10**6
+    assert not sealed

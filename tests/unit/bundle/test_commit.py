@@ -195,6 +195,21 @@ def test_a_bundle_that_is_made_again_with_other_bytes_is_stored(parts: Parts) ->
     assert describes(parts.bucket.objects[str(header().index_name)], done.header, done.winner)
 
 
+def test_a_bundle_whose_block_ended_early_is_made_again_with_equal_bytes(parts: Parts) -> None:
+    """The record says where blocks begin, so the object is that of the first attempt."""
+    write_files(parts)
+    bundle = bundle_of(3, header(BUCKET), block_ends=2)
+    assert len(bundle.attempt.blocks) == 2
+    record = Record.of(bundle)
+    parts.journal.write(record)
+
+    done = parts.commit.advance(UploadJob.replay(record, 0.0))
+
+    assert isinstance(done, UploadJob)
+    assert len(done.record.attempts) == 1
+    assert parts.bucket.objects[NAME] == bundle.data
+
+
 def test_bytes_that_arrive_late_win_over_those_made_again(parts: Parts) -> None:
     """The rows are stored once, and the index is that of the object which is there."""
     write_files(parts)
