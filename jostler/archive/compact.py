@@ -28,6 +28,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jostler.archive.audit.proof import proven
+from jostler.archive.compact_count import count_repeats
 from jostler.archive.compact_input import read_input
 from jostler.archive.compact_merge import (
     DamagedInputError,
@@ -250,8 +251,10 @@ class _Compaction:
         """
         name = plan.name
         merged = merge(self._group, part, plan, bucket=self._storage.url, version=self._version)
-        if any(one.member.name == name for one in part):
-            return None  # it was read, and merging has compared each row with its index
+        for one in part:
+            if one.member.name == name:  # it was read, and merging has compared each row
+                count_repeats(self._storage, one.member, plan.order.repeats)
+                return None
         found = self._read_back(merged)
         # What was made is read as a reader would read it before anything is stored: a mistake in
         # merging must not lead to the removal of inputs.

@@ -315,7 +315,19 @@ def test_repeats_of_earlier_merges_count_on() -> None:
         compact_all(bucket)
     (name,) = names(bucket)
     index = str(replace(name, kind=Kind.INDEX))
-    assert bucket.objects[index][2]["repeats"] == "2"
+    data, version, told = bucket.objects[index]
+    assert told["repeats"] == "2"
+
+    # A bundle that is sent again has no row that the merged one lacks: only it is removed.
+    put(bucket, bundle([("a.json", b"{}"), ("3.json", b"{}")], number=4))
+    (done,) = compact_all(bucket).done
+    assert (done.inputs, done.objects_after) == (1, 0)
+    assert names(bucket) == [name]
+    again, newer, counted = bucket.objects[index]
+    assert (again, counted) == (data, told | {"repeats": "4"})
+    assert newer != version
+    compact_all(bucket)
+    assert bucket.objects[index][1] == newer
 
 
 def test_a_bundle_of_the_size_that_is_not_small_is_left_alone() -> None:

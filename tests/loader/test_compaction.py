@@ -147,6 +147,25 @@ def test_a_merge_that_was_interrupted_doubles_no_row(stored: Agents, spark: Spar
     assert len(world.rows()) == 9
 
 
+def test_a_bundle_that_is_sent_again_after_a_compaction_fails_no_load(
+    stored: Agents, spark: SparkSession
+) -> None:
+    """Its rows were in index1 twice; the merged bundle that has them all counts that they go."""
+    world = stored.world
+    assert compact(world).code == 0
+    assert world.load(*PERIOD).code == 0
+    before = answers(world)
+    stored.store(files(0, 10), node="node0")
+    assert world.load(*PERIOD).code == 0
+    assert len(answers(world)[1]) > len(before[1])
+
+    assert compact(world).code == 0
+    ran = world.load(*PERIOD)
+
+    assert ran.code == 0, ran.out + ran.err
+    assert answers(world) == before
+
+
 def test_spark_compacts_what_threads_do(
     stored: Agents, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

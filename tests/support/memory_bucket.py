@@ -57,6 +57,18 @@ class MemoryBucket:
         below = {name[len(prefix) :] for name in self.objects if name.startswith(prefix)}
         return tuple(sorted({rest.partition("/")[0] for rest in below if "/" in rest}))
 
+    def metadata(self, name: str, version: str = "") -> Mapping[str, str]:
+        self.read(name, version)
+        return self.objects[name][2]
+
+    def replace(self, name: str, data: bytes, version: str, metadata: Mapping[str, str]) -> None:
+        found = self.objects.get(name)
+        if found is None or found[1] != version:
+            raise ConflictError(f"{name} has another version")
+        self.generation += 1
+        told = {**metadata, "upload-id": upload_id(data)}
+        self.objects[name] = data, str(self.generation), told
+
     def remove(self, name: str, version: str = "") -> None:
         found = self.objects.get(name)
         if found is None:
