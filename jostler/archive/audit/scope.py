@@ -142,7 +142,7 @@ def places_of(
                             data_dir=data_dir, organization=organization, experiment=experiment
                         )
                     except ValueError:
-                        continue  # a folder that no agent makes: told with the other objects
+                        continue  # a folder that no agent makes, and no loader reads
                     found.append(place)
     return found
 
