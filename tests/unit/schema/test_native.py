@@ -405,6 +405,7 @@ def test_a_hostile_document_takes_neither_stack_nor_memory() -> None:
         b'{"a":' + b"[" * million,
         b'{"a":' + b'{"a":' * million,
         b'{"a":' + b"[" * million + b"]" * million + b"}",
+        b'{"a":' + b"[" * 501 + b"]" * 501 + b"}",  # one more than BigQuery takes
         b"{" + b",".join(b'"x%d":null' % n for n in range(20_000)) + b"}",
         b'{"a":1' + b"," * million,
     ):
