@@ -25,6 +25,7 @@ from jostler.agent.low_disk import LowDisk, space_of
 from jostler.agent.observe.reporter import Reporter
 from jostler.agent.observe.status import Status
 from jostler.agent.observe.survey import Survey
+from jostler.agent.recovery import Recovery
 from jostler.agent.rescans import Rescans
 from jostler.agent.rules import READ_TRIES, Rules
 from jostler.agent.runners import Daemon, Once
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from jostler.agent.observe.snapshot import Now
-    from jostler.bundle import Record, UploadJob
+    from jostler.bundle import UploadJob
     from jostler.config import Config
     from jostler.schema import Fields
     from jostler.watchdir import Arrivals
@@ -143,6 +144,7 @@ class Agent:
         self._low_disk = self._make_low_disk()
         self._loop = self._make_loop()
         self._ahead = Ahead(self._loop, self._uploads)
+        self._recovery = self._make_recovery()
         self._view = self._make_view()
         self._scanned = False
 
@@ -235,6 +237,16 @@ class Agent:
             tally=self._tally,
         )
 
+    def _make_recovery(self) -> Recovery:
+        return Recovery(
+            self.config,
+            self._journal,
+            load_left=lambda: self._left.load(self._intake.state_of),
+            in_flight=self._in_flight,
+            delivery=self._delivery,
+            tally=self._tally,
+        )
+
     def _make_view(self) -> View:
         return View(
             config=self.config,
@@ -274,7 +286,9 @@ class Agent:
             return self._stop.is_set()
         with lock, self._low_disk.watching():
             self._reporter.waits_for("the bucket to answer for the table schemas")
-            records = self._remember()
+            records = self._recovery.load()
+            if records:  # the files that are met may be theirs
+                self._ahead.forgo()
             self._rescans.begin(time.monotonic())
             own = judged_by(self.config, self._tables, self._native)
             self._agreed.take_over(own)
@@ -292,7 +306,7 @@ class Agent:
             self._agreed.take_over(agreed)
             self._say_started()
             self._uploads.begin()
-            self._replay(records)
+            self._recovery.replay(records)
             self._reporter.waits_for("")
             runner = (Once if self.config.mode is Mode.ONCE else Daemon)(
                 self.config, self._loop, self._stop, self._abort, self._show
@@ -326,48 +340,6 @@ class Agent:
             log.info("native.unused", why=why, next=then)
         elif why:
             log.warning("native.unused", why=why, next=then)
-
-    def _remember(self) -> list[Record]:
-        """Read what an earlier process left; return the records of the bundles that it sealed."""
-        self._left.load(self._intake.state_of)
-        for gone, digest in self._journal.vanished().items():
-            self._in_flight.remember_vanished(gone, digest)
-        records, unreadable = self._journal.load()
-        for path, reason in unreadable:
-            log.error(
-                "journal.unreadable",
-                file=str(path),
-                reason=reason,
-                next="its files are taken again; the loader drops what was stored twice",
-            )
-        if records:
-            self._ahead.forgo()
-        return records
-
-    def _replay(self, records: list[Record]) -> None:
-        """Go on with what an earlier process sealed.  Watches already exist: nothing is missed."""
-        # The oldest first: a path that two records list becomes the later one's.
-        for record in records:
-            if reason := record.foreign(self.config.bucket, self.config.place):
-                self._leave(record, reason)
-                continue
-            self._delivery.replay(record)
-            self._tally.replayed += 1
-        if records:
-            log.info("journal.replayed", entries=len(records))
-
-    def _leave(self, record: Record, reason: str) -> None:
-        """Log a record that is for another bucket, and leave it and its files alone."""
-        self._in_flight.leave(record, time.monotonic())
-        self._journal.renew_reserve(record)  # it may stay for ever: no other waits for its blocks
-        log.error(
-            "journal.foreign",
-            bundle=str(record.header.name),
-            reason=reason,
-            files=len(record.paths),
-            next="the record and its files are left as they are",
-            hint="start once with that bucket, or remove the record: its files start anew",
-        )
 
     def _sealed(self, one: InFlight, _bundle: Bundle) -> None:
         self._reporter.sealed(one)
