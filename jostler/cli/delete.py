@@ -33,8 +33,7 @@ Shows what the archive has of the datatypes and days: objects, rows, bytes; with
 day by day, of each bundle the index first.  With -project the rows in BigQuery go too, the ledger
 says so, and the table audits says who deleted what.  Days younger than -min-age are left.
 With -organization only that organization's data goes, and without it only autoload/v1.
-Exit status: 0 done, or shown; 1 something was left, or the bucket does not have the datatype;
-2 wrong use.
+Exit status: 0 done, or shown; 1 something was left; 2 wrong use.
 
 flags:"""
 
@@ -193,8 +192,8 @@ class Deletion:
         )
         if unknown and not self._partitions_found:
             names = ", ".join(sorted(unknown))
+            # No failure: an earlier deletion may have been killed when all had gone.
             self._archive.say(f"{self._storage.url}/{place.root}/ has no datatype {names}")
-            return FAILED
         return FAILED if self._left else DONE
 
     def _sum(self, objects: int, rows: int | None, size_bytes: int) -> str:
