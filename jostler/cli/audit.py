@@ -35,8 +35,8 @@ damaged bundles, lines that are no rows, rows of another day, rows in two bundle
 small bundles, missing table schemas, foreign objects; and with -project days whose rows in BigQuery
 are not those of the bundles.  -fix mends what can be mended without loss; see docs/keeping.md.
 Without -experiment all experiments of the bucket are looked at.
-Exit status: 0 clean, or all mended; 1 problems are left, or there is nothing to look at; 2 wrong
-use.
+Exit status: 0 clean, or all mended; 1 problems are left, or there is nothing to look at and -fix
+is not given; 2 wrong use.
 
 flags:"""
 
@@ -78,10 +78,11 @@ def run(archive: Archive, _: list[str]) -> int:
             archive.tally.rows += sum(day.rows.values())
             printer.day(day)
     left = printer.end(datetime.now(UTC))
-    if not printer.sums.days:
+    is_empty = not printer.sums.days
+    if is_empty:
         archive.say(f"{storage.url} has nothing of these places, datatypes and days")
-        return FAILED
-    return FAILED if left else DONE
+    # For -fix that is no failure: an earlier one may have been killed after it moved all away.
+    return FAILED if left or (is_empty and values["fix"] is Fix.NOTHING) else DONE
 
 
 def scope_of(values: Mapping[str, Any]) -> Scope:

@@ -18,7 +18,7 @@ from jostler.archive.audit.printer import Printer
 from jostler.archive.audit.scope import datatypes_of, days, places_of
 from jostler.storage import open_storage
 from loader.bucket import split_url
-from loader.cli.audit_options import ORPHANS, parse
+from loader.cli.audit_options import NO_FIX, ORPHANS, parse
 from loader.cli.console import Console
 from loader.errors import UsageError
 from loader.spark.audit import audit_days
@@ -67,7 +67,8 @@ def command(options: AuditOptions, console: Console) -> int:
             tables.close()
     if not looked:
         console.result("nothing of these buckets, experiments, datatypes and days was found")
-    return LEFT if left or not looked else OK
+    # For --fix that is no failure: an earlier one may have been killed after it moved all away.
+    return LEFT if left or (not looked and options.fix == NO_FIX) else OK
 
 
 def _of_bucket(
@@ -125,7 +126,7 @@ def _waves(listed: Iterable[ListedDay]) -> Iterator[list[ListedDay]]:
 
 
 def _mender(options: AuditOptions, storage: Storage, tables: AuditTables | None) -> Mender | None:
-    if options.fix == "no":
+    if options.fix == NO_FIX:
         return None
     bucket, prefix = split_url(options.staging or f"{storage.url}/loader-staging")
     try:

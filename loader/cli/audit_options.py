@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from jostler.format.bigquery_names import Naming
 
 PREFIX = "JOSTLER_AUDIT_"
+NO_FIX = "no"
 ORPHANS = "orphans"
 EPILOG = f"""\
 What is found, what --fix mends and how: docs/keeping.md.  `jostler audit` does the same on one
 machine.  Every option can be given by the environment too: --meta-dataset is {PREFIX}META_DATASET.
 STORAGE_EMULATOR_HOST and BIGQUERY_EMULATOR_HOST (URLs) lead to other servers than Google's.
-Exit status: 0 clean, or all mended; 1 problems are left, or there is nothing to look at; 2 wrong
-use."""
+Exit status: 0 clean, or all mended; 1 problems are left, or there is nothing to look at and --fix
+is not given; 2 wrong use."""
 
 HELP: Help = (
     ("bucket", "URL*", "", "bucket to look at, gs://NAME or file:///DIR; repeatable"),
@@ -41,7 +42,7 @@ HELP: Help = (
     ("node", "NAME*", "", "only bundles of this node; repeatable; all if not given"),
     ("start", "YYYY/MM/DD", "", "first day to look at"),
     ("end", "YYYY/MM/DD", "", "day after the last one to look at"),
-    ("fix", "no|yes|orphans", "no", "mend; orphans: remove indexes without data as well"),
+    ("fix", "no|yes|orphans", NO_FIX, "mend; orphans: remove indexes without data as well"),
     ("settled", "SECONDS", "3600", "leave a missing index so long to the agent"),
     ("staging", "URL", "", "bucket and prefix of quarantine/; without it loader-staging/"),
     ("index-field", "TEXT*", "", "DATATYPE:Column=SOURCE, as the agents have it; repeatable"),
@@ -103,7 +104,7 @@ def _options(values: ArchiveValues) -> AuditOptions:
         api=values.layouts(),
         experiment=values.experiments(),
         scope=_scope(values),
-        fix=str(values.one("fix", choice("no", "yes", ORPHANS))),
+        fix=str(values.one("fix", choice(NO_FIX, "yes", ORPHANS))),
         settled=timedelta(seconds=values.one("settled", seconds) or 0),
         staging=values.text("staging").rstrip("/"),
         fields=_fields(values),

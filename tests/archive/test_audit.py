@@ -761,6 +761,21 @@ def test_a_salvage_that_died_before_its_index_keeps_what_the_old_one_knew(tmp_pa
         assert [one["TimeAdded"] for one in facts(archive, index_of(made))] == known, steps
 
 
+def test_a_fix_that_is_repeated_after_it_has_moved_all_away_is_no_failure(
+    archive: KeptArchive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As when the first one is killed before it can say so; without -fix, nothing is no success."""
+    archive.storage.remove(str(archive.put(contents(range(3)))))
+    command = ["audit", "-bucket", archive.storage.url]
+
+    for told in ("0 problems left, 1 mended", "0 problems left, 0 mended"):
+        assert main([*command, "-fix=orphans", "-settled", "0s"]) == 0
+        said = capsys.readouterr()
+        assert told in said.out
+    assert "has nothing of these" in said.err
+    assert main(command) == 1
+
+
 def test_a_request_that_fails_leaves_a_problem_and_the_next_run_mends_it(
     archive: KeptArchive, monkeypatch: pytest.MonkeyPatch
 ) -> None:

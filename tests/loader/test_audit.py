@@ -119,6 +119,7 @@ def test_problems_are_mended_by_spark_as_by_threads(world: World, kept: KeptArch
     assert f"loader-staging/quarantine/{damaged}" in world.names()
     assert by_spark(world, "--experiment", "exp", "--datatype", "foo1")[0] == 0
     assert by_spark(world, "--datatype", "none")[0] == 1
+    assert by_spark(world, "--datatype", "none", "--fix", "yes")[0] == 0  # all was moved away
     assert ran(jostler_load, "audit", "--fix", "maybe")[0] == 2
     among = ["--fix", "yes", "--staging", f"{world.url}/autoload/v2"]
     assert ran(jostler_load, "audit", "--bucket", world.url, *among)[0] == 2

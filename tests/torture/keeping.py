@@ -106,28 +106,29 @@ def readable(archive: KeptArchive, name: str) -> set[tuple[str, str, bytes]]:
     return rows
 
 
-def die(argv: list[str], *, steps: int, seconds: float) -> bool:
+def die(argv: list[str], said: Path, *, steps: int, seconds: float) -> bool:
     """Run a command in a process of its own; say whether it was killed before its end.
 
     Args:
         argv: of `jostler`.
+        said: file that gets what the command prints, in place of what the last one printed.
         steps: before which change of the disk it is killed; negative: before none.
         seconds: after how long it is killed; 0: never.
     """
     child = os.fork()
     if not child:
-        _run(argv, steps)
+        _run(argv, said, steps)
     if seconds:
         time.sleep(seconds)
         os.kill(child, signal.SIGKILL)
     _, ended = os.waitpid(child, 0)
     status = os.waitstatus_to_exitcode(ended)
     if status not in {0, -signal.SIGKILL}:
-        raise AssertionError(f"{argv} ends with {status}")
+        raise AssertionError(f"{argv} ends with {status}:\n{said.read_text()}")
     return status != 0
 
 
-def _run(argv: list[str], steps: int) -> None:
+def _run(argv: list[str], said: Path, steps: int) -> None:
     """Run a command in this process, and end it."""
     left = steps
 
@@ -140,17 +141,18 @@ def _run(argv: list[str], steps: int) -> None:
 
     status = 99
     try:
-        null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, 1)
+        out = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.dup2(out, 1)
+        os.dup2(out, 2)
         sys.addaudithook(hook)
         status = jostler(argv)
     finally:
         os._exit(status)
 
 
-def run(root: Path, rng: random.Random, counts: Counts, *, at_random: float) -> None:
+def run(home: Path, rng: random.Random, counts: Counts, *, at_random: float) -> None:
     """Do one run of the campaign."""
-    world = World(root, rng)
+    world = World(home / "bucket", rng)
     bucket = ["-bucket", world.archive.storage.url]
     deletes = rng.random() < 0.3
     if deletes:
@@ -164,7 +166,7 @@ def run(root: Path, rng: random.Random, counts: Counts, *, at_random: float) -> 
         by_time = rng.random() < at_random
         steps = -1 if by_time else rng.randrange(CHANGES_MOST)
         seconds = rng.random() * SECONDS_MOST if by_time else 0.0
-        killed = die(argv, steps=steps, seconds=seconds)
+        killed = die(argv, home / "said", steps=steps, seconds=seconds)
         counts.kills += killed
         counts.by_step += killed and not by_time
         if lost := world.keep - world.rows():
@@ -195,17 +197,20 @@ def check(world: World, *, deletes: bool) -> None:
 
 
 def campaign(runs: int, kills: int, seed: int, at_random: float) -> Counts:
-    """Do runs until there were so many, and so many kills."""
+    """Do runs until there were so many, and so many kills; what a failed one leaves is kept.
+
+    Raises:
+        AssertionError: a run failed; the message has what its command said, and where it left what.
+    """
     counts = Counts()
-    with tempfile.TemporaryDirectory() as home:
-        while counts.runs < runs or counts.kills < kills:
-            number = counts.runs
-            root = Path(home) / str(number)
-            try:
-                run(root, random.Random(f"{seed} {number}"), counts, at_random=at_random)
-            except AssertionError as exc:
-                raise AssertionError(f"seed {seed}, run {number}: {exc}") from exc
-            shutil.rmtree(root)
+    while counts.runs < runs or counts.kills < kills:
+        number = counts.runs
+        home = Path(tempfile.mkdtemp(prefix="keeping-"))
+        try:
+            run(home, random.Random(f"{seed} {number}"), counts, at_random=at_random)
+        except AssertionError as exc:
+            raise AssertionError(f"seed {seed}, run {number}, left in {home}: {exc}") from exc
+        shutil.rmtree(home)
     return counts
 
 
