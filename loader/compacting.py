@@ -195,6 +195,7 @@ class Compactor:
         how: dict[str, Any] = {
             "target_bytes": options.target_bytes,
             "version": f"jostler@{version()}",
+            "compression": options.compression,
             "patience_s": options.patience_s,
         }
         if sum(group.total_bytes for _, group in planned) <= DRIVER_BYTES:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostler.archive.audit.proof import proven
 from jostler.archive.compact_count import count_repeats
+from jostler.archive.compact_density import as_dense_as
 from jostler.archive.compact_input import read_input
 from jostler.archive.compact_merge import (
     DamagedInputError,
@@ -37,20 +38,20 @@ from jostler.archive.compact_merge import (
     merge,
     planned,
 )
-from jostler.archive.compact_plan import ROWS_MOST
+from jostler.archive.compact_plan import parts
 from jostler.archive.compact_rows import InputError
 from jostler.archive.keeping import store_then_remove
 from jostler.errors import ConflictError, DamageError, MissingError, StorageError
 from jostler.format.names import Kind
-from jostler.format.node_table import MOST_BYTES, table_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable
 
     from jostler.archive.compact_input import Input
     from jostler.archive.compact_merge import Merged, Planned
     from jostler.archive.compact_plan import Group, Member
     from jostler.archive.repeats import Identity
+    from jostler.format.compression import Compression
     from jostler.format.names import BundleName
     from jostler.storage import Storage
 
@@ -131,6 +132,7 @@ def compact(
     version: str,
     threads: int = THREADS,
     repeats: frozenset[Identity] = frozenset(),
+    compression: Compression | None = None,
 ) -> Compacted:
     """Compact a group; the result lists what could not be done, and no row is lost by it.
 
@@ -141,8 +143,16 @@ def compact(
         version: of this program, for the metadata of what is stored.
         threads: how many requests are on their way at once.
         repeats: rows to leave out, each a repeat of a row of the day that is in a whole bundle.
+        compression: of merged bundles; None for that of their inputs.
     """
-    compaction = _Compaction(storage, group, target_bytes, version, repeats)
+    compaction = _Compaction(
+        storage,
+        group,
+        target_bytes=target_bytes,
+        version=version,
+        repeats=repeats,
+        compression=compression,
+    )
     if threads == 1:
         return compaction.run(map)
     with ThreadPoolExecutor(threads, thread_name_prefix="compact") as pool:
@@ -154,15 +164,18 @@ class _Compaction:
         self,
         storage: Storage,
         group: Group,
+        *,
         target_bytes: int,
         version: str,
         repeats: frozenset[Identity],
+        compression: Compression | None,
     ) -> None:
         self._storage = storage
         self._group = group
         self._target_bytes = target_bytes
         self._version = version
         self._repeats = repeats
+        self._compression = compression
         self._result = Compacted()
 
     def run(self, each: Map) -> Compacted:
@@ -172,7 +185,7 @@ class _Compaction:
         if len(found) < len(self._group.members):
             self._keep_repeats("one of its bundles is gone, or cannot be read")
         whole = [one for one in found if one.has_index]
-        for part in _parts(whole, self._target_bytes, self._repeats):
+        for part in parts(whole, self._target_bytes, self._repeats):
             self._compact(part, torn, each)
         for one in torn:
             self._leave(one.member, TORN, "it has no index: `jostler audit -fix` makes one")
@@ -250,7 +263,14 @@ class _Compaction:
             StorageError: the merged bundle could not be stored, or is not as it must be.
         """
         name = plan.name
-        merged = merge(self._group, part, plan, bucket=self._storage.url, version=self._version)
+        merged = merge(
+            self._group,
+            part,
+            plan,
+            bucket=self._storage.url,
+            version=self._version,
+            compression=self._compression or as_dense_as([one.data for one in part]),
+        )
         for one in part:
             if one.member.name == name:  # it was read, and merging has compared each row
                 count_repeats(self._storage, one.member, plan.order.repeats)
@@ -347,37 +367,3 @@ class _Compaction:
         except StorageError as exc:
             return member, str(exc)
         return None
-
-
-def _parts(
-    inputs: Sequence[Input], target_bytes: int, repeats: frozenset[Identity]
-) -> Iterator[list[Input]]:
-    """Divide what was planned by packed sizes by what the rows really take.
-
-    Bundles that have only repeats come last, and take no room: a part needs a row.
-    """
-    kept = {
-        one.member.name: one.rows - (sum(map(repeats.__contains__, one.keys())) if repeats else 0)
-        for one in inputs
-    }
-    part: list[Input] = []
-    size = rows = table = 0
-    nodes: set[str] = set()
-    for one in sorted(inputs, key=lambda one: not kept[one.member.name]):
-        one_rows = kept[one.member.name]
-        one_bytes = one.plain_bytes * one_rows // max(1, one.rows)
-        of_one = {run.node for run in one.runs} if one_rows else set()
-        fits = not one_rows or (
-            size + one_bytes <= target_bytes
-            and rows + one_rows <= ROWS_MOST
-            and table + table_bytes(of_one - nodes, ROWS_MOST) <= MOST_BYTES
-        )
-        if part and not fits:
-            yield part
-            part, size, rows, table, nodes = [], 0, 0, 0, set()
-        part.append(one)
-        size, rows = size + one_bytes, rows + one_rows
-        table += table_bytes(of_one - nodes, ROWS_MOST)
-        nodes |= of_one
-    if part:
-        yield part

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from jostler.archive.compact_plan import Group
     from jostler.archive.compact_rows import Reader
     from jostler.archive.repeats import Identity
+    from jostler.format.compression import Compression
     from jostler.format.row import Archiver
 
 T = TypeVar("T")
@@ -134,7 +135,13 @@ def _digest_of_inputs(of_rows: str, inputs: Iterable[Input]) -> str:
 
 
 def merge(
-    group: Group, inputs: Sequence[Input], plan: Planned, *, bucket: str, version: str
+    group: Group,
+    inputs: Sequence[Input],
+    plan: Planned,
+    *,
+    bucket: str,
+    version: str,
+    compression: Compression = FAST,
 ) -> Merged:
     """Merge bundles of a group.
 
@@ -144,14 +151,15 @@ def merge(
         plan: what `planned` returned for them.
         bucket: URL of the bucket.
         version: of this program, `jostler@<version>`, for the metadata.
+        compression: of data and index.
 
     Raises:
         DamagedInputError: a bundle is not what its index says.
     """
     name, order = plan.name, plan.order
     url, index_url = f"{bucket}/{name}", f"{bucket}/{replace(name, kind=Kind.INDEX)}"
-    data, writer = _data(group, inputs, order, url)
-    index = BlockWriter(FAST)
+    data, writer = _data(group, inputs, order, url, compression)
+    index = BlockWriter(compression)
     index.add_rows(order.index(group.day.iso, group.datatype, url, index_url, writer.blocks))
     first, last = order.added()
     about = {
@@ -180,17 +188,17 @@ def merge(
 
 
 def _data(
-    group: Group, inputs: Sequence[Input], order: Order, url: str
+    group: Group, inputs: Sequence[Input], order: Order, url: str, compression: Compression
 ) -> tuple[bytes, BlockWriter]:
     """Return the data object, and its writer, which knows the blocks."""
     runs = [Run(*one) for one in order.runs()]
     if all(one.native for one in inputs):
         with suppress(DamagedInputError):  # the other readers know what is wrong, if anything is
-            writer = BlockWriter(FAST, header=header(runs))
+            writer = BlockWriter(compression, header=header(runs))
             readers = [one.reader(native=True) for one in inputs]
             _write_rows(writer, group, readers, order, url)
             return writer.finish(), writer
-    writer = BlockWriter(FAST, header=header(runs))
+    writer = BlockWriter(compression, header=header(runs))
     _write_rows(writer, group, [one.reader() for one in inputs], order, url)
     return writer.finish(), writer
 

@@ -1,4 +1,4 @@
-"""Decide which bundles of a day are merged with which: groups, by size, from listings alone.
+"""Decide which bundles of a day are merged: groups by the listings, parts of them by their rows.
 
 **Invariant:** bundles of one group have the same place, datatype, day and schema digest.  What the
 groups would make stays below the limits of the loader (`loader.spark.limits`, which a test holds
@@ -14,11 +14,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from jostler.format.names import Kind
-from jostler.format.node_table import MOST_BYTES
+from jostler.format.node_table import MOST_BYTES, table_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from jostler.archive.compact_input import Input
+    from jostler.archive.repeats import Identity
     from jostler.format.names import BundleName, Day, Place
     from jostler.storage import ObjectInfo
 
@@ -215,3 +217,42 @@ def _bins(
         bins[-1].append(one)
         size, rows, table = size + one_bytes, rows + one_rows, table + name_bytes
     return bins
+
+
+def parts(
+    inputs: Sequence[Input], target_bytes: int, repeats: frozenset[Identity]
+) -> Iterator[list[Input]]:
+    """Yield the bundles of a group that are merged into one: by what their rows really take.
+
+    Bundles that have only repeats come last, and take no room: a part needs a row.
+
+    Args:
+        inputs: the bundles, as they were read.
+        target_bytes: the most bytes of rows in a part, unless one bundle has more.
+        repeats: rows to leave out.
+    """
+    kept = {
+        one.member.name: one.rows - (sum(map(repeats.__contains__, one.keys())) if repeats else 0)
+        for one in inputs
+    }
+    part: list[Input] = []
+    size = rows = table = 0
+    nodes: set[str] = set()
+    for one in sorted(inputs, key=lambda one: not kept[one.member.name]):
+        one_rows = kept[one.member.name]
+        one_bytes = one.plain_bytes * one_rows // max(1, one.rows)
+        of_one = {run.node for run in one.runs} if one_rows else set()
+        fits = not one_rows or (
+            size + one_bytes <= target_bytes
+            and rows + one_rows <= ROWS_MOST
+            and table + table_bytes(of_one - nodes, ROWS_MOST) <= MOST_BYTES
+        )
+        if part and not fits:
+            yield part
+            part, size, rows, table, nodes = [], 0, 0, 0, set()
+        part.append(one)
+        size, rows = size + one_bytes, rows + one_rows
+        table += table_bytes(of_one - nodes, ROWS_MOST)
+        nodes |= of_one
+    if part:
+        yield part

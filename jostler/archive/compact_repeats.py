@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from jostler.archive.compact_plan import Member
     from jostler.archive.repeats import Identity
+    from jostler.format.compression import Compression
     from jostler.storage import Storage
 
 
@@ -63,7 +64,13 @@ class _UncertainError(Exception):
 
 
 def compact_day(
-    storage: Storage, day: WholeDay, *, target_bytes: int, version: str, threads: int = THREADS
+    storage: Storage,
+    day: WholeDay,
+    *,
+    target_bytes: int,
+    version: str,
+    threads: int = THREADS,
+    compression: Compression | None = None,
 ) -> Compacted:
     """Compact a day; arguments and result are those of `compact`."""
     plan = divided(storage, day, target_bytes=target_bytes, threads=threads)
@@ -76,6 +83,7 @@ def compact_day(
             version=version,
             threads=threads,
             repeats=repeats,
+            compression=compression,
         )
         result.done += found.done
         result.left += found.left

@@ -44,7 +44,7 @@ def command(options: CompactOptions, console: Console) -> int:
     """
     compactor = Compactor(options, console)
     if options.dry_run:
-        return _dry_run(compactor, console)
+        return _dry_run(compactor, console, ", and about as much then" * (not options.compression))
     began_s = time.monotonic()
     report = compactor.run()
     _summary(report, console, time.monotonic() - began_s)
@@ -58,10 +58,10 @@ def command(options: CompactOptions, console: Console) -> int:
     return OK if report.well else NOT_ALL
 
 
-def _dry_run(compactor: Compactor, console: Console) -> int:
-    """Print objects and bytes of each group, before and after.
+def _dry_run(compactor: Compactor, console: Console, then: str) -> int:
+    """Print objects and bytes of each group, and `then` of the bytes after.
 
-    After: at the most; exact repeats go, and rows are packed anew.  Repeats are those of feeds.
+    Repeats are those of feeds.
     """
     planned = compactor.divided(compactor.plan())
     rows = [
@@ -86,7 +86,7 @@ def _dry_run(compactor: Compactor, console: Console) -> int:
     total = size(sum(group.total_bytes for _, group, _ in planned))
     console.result(
         f"{len(planned)} merges: {before} objects would become {2 * len(planned)},"
-        f" {total} at the most; nothing was touched"
+        f" of {total} now{then}; nothing was touched"
     )
     return NOT_ALL if compactor.report.problems else OK
 

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jostler.archive.compact_days import FIRST, last_settled
+from jostler.format.compression import compression_choice
 from jostler.format.names import check_archived_datatype
 from loader.cli.archive_values import MASTER, METRICS_RE, ArchiveValues, patience
 from loader.cli.values import Command, Help, matching, read, size, switch
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import date
 
+    from jostler.format.compression import Compression
+
 PREFIX = "JOSTLER_COMPACT_"
+AS_INPUTS = "auto"
 EPILOG = f"""\
 Bundles of past days that are smaller than --small are merged, those of one datatype, day and schema
 together; see docs/keeping.md.  Several compactors may run at once, and beside agents and loads.
@@ -40,6 +44,7 @@ HELP: Help = (
     ("small", "SIZE", "8MiB", "data objects of this size or larger are left alone"),
     ("target", "SIZE", "256MiB", "the most bytes of rows, uncompressed, in a merged bundle"),
     ("collapse-repeats", "", "false", "leave out collected files whose body is the one before"),
+    ("compression", "TEXT", AS_INPUTS, "auto: as the inputs; fast, small, or 1 to 9 of zlib-ng"),
     ("dry-run", "", "false", "print objects and bytes before and after, and change nothing"),
     ("project", "ID", "", "project of the table that records each merge; none if not given"),
     ("location", "NAME", "US", "where a new dataset is made"),
@@ -70,6 +75,7 @@ class CompactOptions:
     small_bytes: int
     target_bytes: int
     collapse_repeats: bool
+    compression: Compression | None
     dry_run: bool
     project: str
     location: str
@@ -101,6 +107,7 @@ def _options(values: ArchiveValues, today: date) -> CompactOptions:
         small_bytes=values.one("small", size) or 1,
         target_bytes=values.one("target", _target) or 1,
         collapse_repeats=bool(values.one("collapse-repeats", switch)),
+        compression=values.one("compression", _compression),
         dry_run=bool(values.one("dry-run", switch)),
         project=values.project_if_any(),
         location=values.text("location"),
@@ -121,6 +128,10 @@ def _settled(text: str) -> int:
     if not text.isdecimal() or int(text) > 36_500:  # noqa: PLR2004 - a hundred years
         raise ValueError(f"{text!r} is not a number of days, 0 or more")
     return int(text)
+
+
+def _compression(text: str) -> Compression | None:
+    return None if text == AS_INPUTS else compression_choice(text).idle
 
 
 def _target(text: str) -> int:

@@ -20,10 +20,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from jostler.archive.compact_plan import Group
+    from jostler.format.compression import Compression
 
 
 def compact_group(
-    url: str, group: Group, *, target_bytes: int, version: str, patience_s: float
+    url: str,
+    group: Group,
+    *,
+    target_bytes: int,
+    version: str,
+    compression: Compression | None,
+    patience_s: float,
 ) -> Compacted:
     """Compact one group of a bucket, or a day whose repeats are to be left out.
 
@@ -38,8 +45,12 @@ def compact_group(
         ]
         return Compacted(left=left)
     if isinstance(group, WholeDay):
-        return compact_day(storage, group, target_bytes=target_bytes, version=version)
-    return compact(storage, group, target_bytes=target_bytes, version=version)
+        return compact_day(
+            storage, group, target_bytes=target_bytes, version=version, compression=compression
+        )
+    return compact(
+        storage, group, target_bytes=target_bytes, version=version, compression=compression
+    )
 
 
 def compact_groups(
@@ -48,13 +59,18 @@ def compact_groups(
     *,
     target_bytes: int,
     version: str,
+    compression: Compression | None,
     patience_s: float,
 ) -> list[Compacted]:
     """Compact groups, each with the URL of its bucket; return the results in order."""
 
     def work(part: tuple[str, Group]) -> Iterator[Compacted]:
         yield compact_group(
-            *part, target_bytes=target_bytes, version=version, patience_s=patience_s
+            *part,
+            target_bytes=target_bytes,
+            version=version,
+            compression=compression,
+            patience_s=patience_s,
         )
 
     return of_parts(spark, groups, work)

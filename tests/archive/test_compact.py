@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from jostler.archive import compact as compaction
 from jostler.archive import compact_merge, compact_order, native_index
 from jostler.archive.address import find_moved
+from jostler.archive.audit.remake import compression_of
+from jostler.archive.audit.stream import blocks_of
 from jostler.archive.bucket_catalogue import BucketCatalogue
 from jostler.archive.cache import IndexCache
 from jostler.archive.catalogue import Query
@@ -28,19 +30,20 @@ from jostler.archive.compact import (
     TORN,
     Compacted,
     _Compaction,
-    _parts,
     compact,
 )
 from jostler.archive.compact_days import FIRST, LAST, datatypes_in, days, last_settled, places_in
 from jostler.archive.compact_merge import merge, planned
-from jostler.archive.compact_plan import ROWS_MOST, Member, groups
+from jostler.archive.compact_plan import ROWS_MOST, Member, groups, parts
 from jostler.archive.hashes import digest
+from jostler.archive.lines import lines_of
 from jostler.archive.lookup import Search, findings
 from jostler.archive.reading import Row, RowReader, Unread
 from jostler.archive.verify import verify
 from jostler.cli import cat
 from jostler.errors import TransientError
 from jostler.format.blocks import HEADER
+from jostler.format.compression import FAST, SMALL, Compression, Method
 from jostler.format.names import BundleName, Day, Kind, Place
 from jostler.format.node_table import MOST_BYTES, Run, header, runs_of
 from jostler.format.nodes import safe_node
@@ -50,6 +53,7 @@ from jostler.why.finding import State
 from loader.spark import limits
 from tests.support.bundles import DAY, PLACE, bundle
 from tests.support.compactors import LostError, run_many
+from tests.support.kept import KeptArchive, contents
 from tests.support.memory_bucket import Died, MemoryBucket
 
 if TYPE_CHECKING:
@@ -71,6 +75,7 @@ def compact_all(
     *,
     small: int = MIB,
     target: int = 256 * MIB,
+    compression: Compression | None = None,
 ) -> Compacted:
     """Compact every day once."""
     result = Compacted()
@@ -79,7 +84,12 @@ def compact_all(
             for _day, members, _others in days(bucket, place, datatype, FIRST, LAST):
                 for group in groups(members, small_bytes=small, target_bytes=target):
                     found = compact(
-                        bucket, group, target_bytes=target, version="jostler@2", threads=1
+                        bucket,
+                        group,
+                        target_bytes=target,
+                        version="jostler@2",
+                        threads=1,
+                        compression=compression,
                     )
                     result.done += found.done
                     result.left += found.left
@@ -330,6 +340,36 @@ def test_repeats_of_earlier_merges_count_on() -> None:
     assert bucket.objects[index][1] == newer
 
 
+@pytest.mark.parametrize(
+    ("inputs", "asked", "made"),
+    [
+        ([SMALL, SMALL, SMALL], None, SMALL),
+        ([FAST, FAST, FAST], None, FAST),
+        ([SMALL, FAST, SMALL], None, SMALL),
+        ([FAST, FAST, SMALL], None, FAST),
+        ([SMALL, SMALL, SMALL], FAST, FAST),
+        ([FAST, FAST, FAST], Compression(Method.ZLIB_NG, 9), Compression(Method.ZLIB_NG, 9)),
+    ],
+)
+def test_a_merged_bundle_is_as_dense_as_its_inputs_or_as_is_asked(
+    tmp_path: Path, inputs: list[Compression], asked: Compression | None, made: Compression
+) -> None:
+    """Otherwise an archive of small bundles would grow; the index is compressed as the data."""
+    archive = KeptArchive(open_storage(tmp_path.as_uri()))
+    for number, one in enumerate(inputs):
+        archive.put(contents(range(50 * number, 50 * number + 50), size=2000), compression=one)
+    before = sum(map(len, archive.objects().values()))
+
+    (done,) = compact_all(archive.storage, compression=asked).done
+
+    assert done.rows == 150
+    if asked is None and len(set(inputs)) == 1:
+        assert sum(map(len, archive.objects().values())) < before
+    name = BundleName.parse(done.url.removeprefix(f"{archive.storage.url}/"))
+    for data in (archive.get(name), archive.get(index_of(name))):
+        assert compression_of(data, blocks_of(data, lines_of(data))) == made
+
+
 def test_a_bundle_of_the_size_that_is_not_small_is_left_alone() -> None:
     bucket = MemoryBucket()
     parts = [bundle([(f"{n}.json", b'{"v":"%b"}' % (b"x" * n))], number=n) for n in (1, 2, 900)]
@@ -397,12 +437,12 @@ def test_nodes_that_do_not_fit_into_one_table_go_into_several_bundles() -> None:
             member=SimpleNamespace(name=number), runs=runs, rows=2000, plain_bytes=10**6
         )
 
-    def parts(*inputs: Any) -> list[list[int]]:  # noqa: ANN401
-        found = _parts(inputs, 256 * MIB, frozenset())
+    def divided(*inputs: Any) -> list[list[int]]:  # noqa: ANN401
+        found = parts(inputs, 256 * MIB, frozenset())
         return [[one.member.name for one in part] for part in found]
 
-    assert parts(made(0, 0), made(1, 0), made(2, 100)) == [[0, 1, 2]]
-    assert parts(made(0, 0), made(1, 2000), made(2, 2000)) == [[0], [1, 2]]
+    assert divided(made(0, 0), made(1, 0), made(2, 100)) == [[0, 1, 2]]
+    assert divided(made(0, 0), made(1, 2000), made(2, 2000)) == [[0], [1, 2]]
 
 
 def test_a_day_is_settled_when_it_ended_long_enough_ago() -> None:

@@ -18,6 +18,7 @@ from jostler.archive.compact_plan import groups
 from jostler.archive.verify import verify
 from jostler.cli import audit
 from jostler.format.bigquery_names import Naming
+from jostler.format.compression import SMALL
 from jostler.format.names import BundleName
 from jostler.producer.naming import timed_name
 from loader import compacting, planner
@@ -299,7 +300,9 @@ def test_a_dry_run_changes_nothing_and_metrics_tell_what_was_done(
     tried = compact(world, "--dry-run")
 
     assert tried.code == 0
-    assert "1 merges: 12 objects would become 2," in tried.out
+    assert "1 merges: 12 objects would become 2, of " in tried.out
+    assert "and about as much then" in tried.out
+    assert "about as much" not in compact(world, "--dry-run", "--compression", "fast").out
     assert set(before) < set(world.names())
     metrics = tmp_path / "compact.prom"
     done = compact(world, "--metrics", metrics.as_uri())
@@ -334,14 +337,17 @@ def test_options_are_read_from_arguments_and_environment() -> None:
         DAY.replace(day=20),
     )
     assert (made.bucket, made.small_bytes, made.target_bytes) == (("gs://bkt",), 1 << 20, 1 << 26)
-    assert made.last == DAY
+    assert (made.last, made.compression) == (DAY, None)
+    given = parse(["--bucket", "gs://bkt", "--compression", "small"], {}, DAY)
+    assert given.compression == SMALL
     with pytest.raises(UsageError) as caught:
         parse(
-            ["--settled", "x", "--target", "1GiB", "--small", "0", "--odd"],
+            ["--settled", "x", "--target", "1GiB", "--small", "0", "--compression", "10", "--odd"],
             {f"{PREFIX}NOTHING": "1"},
             DAY,
         )
     told = "\n".join(caught.value.problems)
-    for word in ("--settled", "--target", "--small", "--odd", f"{PREFIX}NOTHING", "--bucket"):
-        assert word in told
+    for word in ("settled", "target", "small", "compression", "odd", "bucket"):
+        assert f"--{word}" in told
+    assert f"{PREFIX}NOTHING" in told
     assert len({name for name, *_ in HELP}) == len(HELP)
