@@ -38,7 +38,7 @@ from jostler.archive.compact_merge import (
     merge,
     planned,
 )
-from jostler.archive.compact_plan import parts
+from jostler.archive.compact_plan import parts_of
 from jostler.archive.compact_rows import InputError
 from jostler.archive.keeping import store_then_remove
 from jostler.errors import ConflictError, DamageError, MissingError, StorageError
@@ -185,7 +185,7 @@ class _Compaction:
         if len(found) < len(self._group.members):
             self._keep_repeats("one of its bundles is gone, or cannot be read")
         whole = [one for one in found if one.has_index]
-        for part in parts(whole, self._target_bytes, self._repeats):
+        for part in parts_of(whole, self._target_bytes, self._repeats):
             self._compact(part, torn, each)
         for one in torn:
             self._leave(one.member, TORN, "it has no index: `jostler audit -fix` makes one")

@@ -219,7 +219,7 @@ def _bins(
     return bins
 
 
-def parts(
+def parts_of(
     inputs: Sequence[Input], target_bytes: int, repeats: frozenset[Identity]
 ) -> Iterator[list[Input]]:
     """Yield the bundles of a group that are merged into one: by what their rows really take.

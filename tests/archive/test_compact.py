@@ -34,7 +34,7 @@ from jostler.archive.compact import (
 )
 from jostler.archive.compact_days import FIRST, LAST, datatypes_in, days, last_settled, places_in
 from jostler.archive.compact_merge import merge, planned
-from jostler.archive.compact_plan import ROWS_MOST, Member, groups, parts
+from jostler.archive.compact_plan import ROWS_MOST, Member, groups, parts_of
 from jostler.archive.hashes import digest
 from jostler.archive.lines import lines_of
 from jostler.archive.lookup import Search, findings
@@ -438,7 +438,7 @@ def test_nodes_that_do_not_fit_into_one_table_go_into_several_bundles() -> None:
         )
 
     def divided(*inputs: Any) -> list[list[int]]:  # noqa: ANN401
-        found = parts(inputs, 256 * MIB, frozenset())
+        found = parts_of(inputs, 256 * MIB, frozenset())
         return [[one.member.name for one in part] for part in found]
 
     assert divided(made(0, 0), made(1, 0), made(2, 100)) == [[0, 1, 2]]
