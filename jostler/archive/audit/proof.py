@@ -19,7 +19,7 @@ from isal import isal_zlib
 from orjson import dumps
 
 from jostler.archive.audit.explain import nodes_of
-from jostler.archive.audit.stream import by_blocks
+from jostler.archive.audit.stream import BlocksError, by_blocks
 from jostler.archive.lines import RowError, row
 from jostler.archive.native_index import native_index
 from jostler.format.blocks import inflated
@@ -28,14 +28,17 @@ from jostler.format.names import REJECTED
 from jostler.format.node_table import runs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from jostler.archive.native_index import NativeIndex
     from jostler.format.index_row import IndexRaw
     from jostler.format.names import BundleName
 
 HASH_BYTES = 16
+ROWS_AT_ONCE = 256
+"""Rows that are compared together: enough to hash several at once, and few enough for the cache."""
 BLOCKS_AT_ONCE = 16
+"""Blocks that are compared together at most, where rows are large."""
 _HEAD_END = b'},"raw":'
 _FILENAME = b'"Filename":'
 _OPENED = ord("{")
@@ -115,24 +118,28 @@ class _Native:
     def is_of(self, data: bytes) -> bool:
         """Return whether the data object is what the index says."""
         places = self._index.blocks()
-        blocks = by_blocks(data, [(offset, length) for offset, length, _ in places])
-        if blocks is None:
+        blocks = by_blocks(data, ((offset, length) for offset, length, _ in places))
+        try:
+            return self._has(zip(blocks, (rows for *_, rows in places), strict=True))
+        except BlocksError:
             return False
-        self.plain_bytes = sum(map(len, blocks))
-        rest = [(plain, rows) for plain, (_, _, rows) in zip(blocks, places, strict=True)]
-        head = head_of(blocks[0], 0, self._name, self._url)
-        line = 0
-        while rest:
-            some = rest[:BLOCKS_AT_ONCE]
-            taken = self._index.take_blocks(some, line, head=head)
-            line += sum(rows for _, rows in some[:taken])
-            del rest[:taken]
-            if taken < len(some):  # a merged bundle's rows have several heads
-                plain, rows = rest.pop(0)
-                head = self._head_after(plain, line, rows, head)
-                if not head:
-                    return False
-                line += rows
+
+    def _has(self, blocks: Iterable[tuple[bytes, int]]) -> bool:
+        """Return whether the lines of all blocks, so many in each, are those of the index."""
+        head, line = b"", 0
+        for some in _together(blocks):
+            self.plain_bytes += sum(len(plain) for plain, _ in some)
+            head = head or head_of(some[0][0], 0, self._name, self._url)
+            while some:
+                taken = self._index.take_blocks(some, line, head=head)
+                line += sum(rows for _, rows in some[:taken])
+                del some[:taken]
+                if some:  # a merged bundle's rows have several heads
+                    plain, rows = some.pop(0)
+                    head = self._head_after(plain, line, rows, head)
+                    if not head:
+                        return False
+                    line += rows
         return True
 
     def _head_after(self, plain: bytes, line: int, rows: int, head: bytes) -> bytes:
@@ -146,6 +153,18 @@ class _Native:
                 if head in {b"", before}:
                     return b""
         return head if at == len(plain) else b""
+
+
+def _together(blocks: Iterable[tuple[bytes, int]]) -> Iterator[list[tuple[bytes, int]]]:
+    """Yield some blocks after another, each with the number of its rows."""
+    some: list[tuple[bytes, int]] = []
+    for block in blocks:
+        some.append(block)
+        if len(some) == BLOCKS_AT_ONCE or sum(rows for _, rows in some) >= ROWS_AT_ONCE:
+            yield some
+            some = []
+    if some:
+        yield some
 
 
 class _Python:
@@ -185,15 +204,16 @@ class _Python:
             return False
         self._rows = rows = [one.raw for one in index_rows]
         places = _places(rows)
-        blocks = by_blocks(data, [(offset, length) for offset, length, _ in places])
-        if blocks is None:
-            return False
+        blocks = by_blocks(data, ((offset, length) for offset, length, _ in places))
         at = 0
-        for plain, (_, _, many) in zip(blocks, places, strict=True):
-            if not self._has(plain, rows[at : at + many]):
-                return False
-            at += many
-            self.plain_bytes += len(plain)
+        try:
+            for plain, (_, _, many) in zip(blocks, places, strict=True):
+                if not self._has(plain, rows[at : at + many]):
+                    return False
+                at += many
+                self.plain_bytes += len(plain)
+        except BlocksError:
+            return False
         return True
 
     def _is_index(self, data: bytes, index_rows: Sequence[IndexRow]) -> bool:
@@ -228,7 +248,7 @@ class _Python:
             if not begins(begin, at, end):  # a merged bundle's rows have several heads
                 head = self._head = head_of(plain, at, self._name, self._url)
                 begin = head + dumps(one.Filename) + _HEAD_END
-                if not head or not begins(begin, at, end):
+                if not begins(begin, at, end):
                     return False
             start = at + len(begin)
             # A view: rows are hashed where they lie, for to copy long ones takes as long again.

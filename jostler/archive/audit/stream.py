@@ -1,7 +1,7 @@
 """Take the gzip stream of a bundle apart: its blocks, its lines, and what a damaged one still has.
 
-**Invariant:** `by_blocks` returns rows only if the bytes are one gzip stream whose check sum and
-length are right, made of exactly the given blocks.
+**Invariant:** `by_blocks` ends without an error only if the bytes are one gzip stream whose check
+sum and length are right, made of exactly the given blocks.
 
 Written from docs/format.md, "Bundles"; pure: takes bytes, returns bytes.
 """
@@ -18,7 +18,7 @@ from isal import isal_zlib
 from jostler.format.blocks import BLOCK_BYTES, Block
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 HEADER_BYTES = 10
 END_BYTES = 10
@@ -35,22 +35,30 @@ RATIO_MOST = 50
 """Rows seldom shrink to less than a fiftieth."""
 
 
-def by_blocks(data: bytes, places: Sequence[tuple[int, int]]) -> list[bytes] | None:
-    """Inflate a stream block by block; None if it is not made of these blocks.
+class BlocksError(Exception):
+    """A stream is damaged, or is not made of the given blocks."""
+
+
+def by_blocks(data: bytes, places: Iterable[tuple[int, int]]) -> Iterator[bytes]:
+    """Yield the lines of each block; only at the end it is known that the stream is good.
+
+    So a block is looked at while it is in the processor's cache, and its memory used again.
 
     Args:
         data: the whole object.
         places: offset and length of each block, in order.
+
+    Raises:
+        BlocksError: the stream is damaged, or is not made of these blocks.
     """
     at = header_bytes(data)
     if not at:
-        return None
+        raise BlocksError
     crc = size = 0
-    found = []
     view = memoryview(data)
     for offset, length in places:
         if offset != at:
-            return None
+            raise BlocksError
         at += length
         inflate = isal_zlib.decompressobj(-zlib.MAX_WBITS)
         try:
@@ -58,14 +66,14 @@ def by_blocks(data: bytes, places: Sequence[tuple[int, int]]) -> list[bytes] | N
             # All rows may be there although the flush behind them is damaged: then this block
             # inflates alone, and the stream does not.  An end is accepted only where a block ends.
             if inflate.decompress(_END) or not inflate.eof or inflate.unused_data:
-                return None
-        except isal_zlib.error:  # type: ignore[misc]
-            return None
+                raise BlocksError
+        except isal_zlib.error as exc:  # type: ignore[misc]
+            raise BlocksError from exc
         crc = isal_zlib.crc32(plain, crc)
         size += len(plain)
-        found.append(plain)
-    end = _END + struct.pack("<LL", crc, size & 0xFFFFFFFF)
-    return found if data[at:] == end else None
+        yield plain
+    if data[at:] != _END + struct.pack("<LL", crc, size & 0xFFFFFFFF):
+        raise BlocksError
 
 
 def blocks_of(data: bytes, lines: Sequence[bytes]) -> list[Block]:
