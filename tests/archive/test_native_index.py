@@ -246,6 +246,14 @@ def test_content_that_is_no_object_is_told_the_same(content: bytes) -> None:
     assert by_python(lambda: merged(both)) == merged(both)
 
 
+@pytest.mark.parametrize("line", [0, 1])
+def test_a_line_without_date_and_archiver_is_no_row(line: int) -> None:
+    """Even if all that its index row says of it is right."""
+    one = bundle([("a.json", b"{}"), ("b.json", b"{}")])
+    head = lines_of(one[0])[0].partition(b'"Filename":')[0] + b'"Filename":'
+    assert same_of_both(*changed(*one, "data", line, (head, b""))).problems
+
+
 @pytest.mark.parametrize("where", ["data", "index", "both"])
 def test_what_is_wrong_is_told_the_same(where: str) -> None:
     """A line that was changed is good for both, or bad for both."""

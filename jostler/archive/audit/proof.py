@@ -130,16 +130,16 @@ class _Native:
         for some in _together(blocks):
             self.plain_bytes += sum(len(plain) for plain, _ in some)
             head = head or head_of(some[0][0], 0, self._name, self._url)
-            while some:
+            while head and some:
                 taken = self._index.take_blocks(some, line, head=head)
                 line += sum(rows for _, rows in some[:taken])
                 del some[:taken]
                 if some:  # a merged bundle's rows have several heads
                     plain, rows = some.pop(0)
                     head = self._head_after(plain, line, rows, head)
-                    if not head:
-                        return False
                     line += rows
+            if not head:
+                return False
         return True
 
     def _head_after(self, plain: bytes, line: int, rows: int, head: bytes) -> bytes:
@@ -245,10 +245,10 @@ class _Python:
         for one in index_rows:
             end = plain.find(b"\n", at)
             begin = head + dumps(one.Filename) + _HEAD_END
-            if not begins(begin, at, end):  # a merged bundle's rows have several heads
+            if not head or not begins(begin, at, end):  # a merged bundle's rows have several heads
                 head = self._head = head_of(plain, at, self._name, self._url)
                 begin = head + dumps(one.Filename) + _HEAD_END
-                if not begins(begin, at, end):
+                if not head or not begins(begin, at, end):
                     return False
             start = at + len(begin)
             # A view: rows are hashed where they lie, for to copy long ones takes as long again.
