@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import tempfile
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from jostler.agent import giving_up
 from jostler.agent.oldest import oldest
 from jostler.bundle import FileState, InFlightBundles, Journal, Rejection, State
 from jostler.format.row import DISK_LACK
+from tests.support.disk import fill, small_disk
 from tests.unit.agent.world import PLENTY, World, content_of
 from tests.unit.bundle.parts import header, record_of
 
@@ -94,6 +97,24 @@ def test_nothing_goes_if_the_record_cannot_be_written(
     world.run(3)
     assert left(world) == []
     assert world.bucket.given_up().total() == world.tally.given_up["foo1"] == 2
+
+
+def test_on_a_disk_that_is_full_again_at_once_list_after_list_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has a reserve: what the files before it have freed, before the disk is full again."""
+    monkeypatch.setattr(giving_up, "FILES_MOST", 1)
+    with small_disk(tmp_path / "disk", 20) as disk:
+        monkeypatch.setattr(tempfile, "tempdir", str(disk))
+        with closing(World()) as world:
+            for number in range(3):
+                content = content_of(number).ljust(200_000)
+                world.write(f"{DAY}/{number}.json", content, rename=False, announced=False)
+            for _ in range(3):
+                fill(disk / "ballast")
+                assert world.give_up() == 1
+            world.run(5)
+            assert world.bucket.given_up().total() == 3
 
 
 def test_a_file_that_cannot_be_unlinked_is_listed_once_and_never_taken(world: World) -> None:
