@@ -14,6 +14,8 @@ from math import inf
 from msgspec import Struct
 from msgspec.structs import replace
 
+from jostler.words import size
+
 END_SHARE = 4
 """A lack ends when a quarter (1 / 4) more than the limit is free."""
 FLUSH_S = 60.0
@@ -29,15 +31,20 @@ PATIENCE_S = 60.0
 class Space(Struct, frozen=True, kw_only=True):
     """The space of a disk at one moment, in bytes.
 
+    A file takes an inode, too.  If a smaller share of these is free than of the bytes, they are
+    what counts: each as many bytes as the disk has for one.
+
     Attributes:
         free_bytes: what a service that is not root can still write.
         size_bytes: of the whole disk.
         limit_bytes: below this, space lacks.
+        inode_bytes: what an inode counts for; 0 if bytes are the scarcer.
     """
 
     free_bytes: int
     size_bytes: int
     limit_bytes: int
+    inode_bytes: int = 0
 
     @property
     def enough_bytes(self) -> int:
@@ -49,6 +56,16 @@ class Space(Struct, frozen=True, kw_only=True):
     def little_bytes(self) -> int:
         """The space that is too little to matter."""
         return self.limit_bytes // WORTH_SHARE
+
+    def of_file(self, size_bytes: int) -> int:
+        """The space that a file of this size takes, of that which is scarce."""
+        return self.inode_bytes or size_bytes
+
+    def shown(self, space_bytes: int) -> str:
+        """Write some space for people: as bytes, or as the inodes that it counts for."""
+        if self.inode_bytes:
+            return f"{space_bytes // self.inode_bytes:,} inodes"
+        return size(space_bytes)
 
 
 class Lack(Struct, frozen=True, kw_only=True):

@@ -49,6 +49,10 @@ log = Log("jostler.disk")
 
 FILES_MOST = 5_000
 """How many files are given up at once; their record, about 1 MB, fits into the reserve."""
+RECORD_BYTES = 8 * 1024
+"""The most that a record takes beside its files: its header, and a part of a block."""
+RECORD_FILE_BYTES = 300
+"""The most that it takes for each of its files, beside the path, which is in it twice."""
 
 
 class GivingUp:
@@ -118,13 +122,16 @@ class GivingUp:
             return 0
         day, _ = placed(*_split(found[0].path))
         one = self._open_bundles.apart(REJECTED, day or _today())
-        need_bytes = space.enough_bytes - space.free_bytes
+        # And for the record.  Else, on a disk of small files, each record could take as much as its
+        # files leave, and all files would be given up for nothing.
+        need_bytes = space.enough_bytes - space.free_bytes + space.of_file(RECORD_BYTES)
         with self._spool.directories() as directories:
             for file in found:
                 if need_bytes <= 0:
                     break
                 if self._list(one, file.path, directories, space):
-                    need_bytes -= file.size_bytes
+                    record_bytes = RECORD_FILE_BYTES + 2 * len(file.path)
+                    need_bytes -= space.of_file(max(0, file.size_bytes - record_bytes))
             return self._let_go(one, directories)
 
     def send(self) -> None:
@@ -163,8 +170,8 @@ class GivingUp:
         rejection = Rejection(
             datatype=datatype,
             reason=DISK_LACK,
-            detail=f"given up unsent: {space.free_bytes} bytes of the disk were free,"
-            f" -min-free-disk is {space.limit_bytes}",
+            detail=f"given up unsent: {space.shown(space.free_bytes)} of the disk were free,"
+            f" -min-free-disk is {space.shown(space.limit_bytes)}",
         )
         raw = rejection.raw(
             filename=display(filename),

@@ -42,6 +42,7 @@ class DiskView(Struct, frozen=True, kw_only=True):
         since_s: since when.
         action: what is done then.
         limit_bytes: below this, space lacks.
+        limit: the same for people, as bytes or inodes.
         given_up_s: when a file was last given up.
     """
 
@@ -49,6 +50,7 @@ class DiskView(Struct, frozen=True, kw_only=True):
     since_s: float = 0.0
     action: DiskLackAction = DiskLackAction.FLUSH
     limit_bytes: int = 0
+    limit: str = ""
     given_up_s: float = 0.0
 
 
@@ -60,12 +62,19 @@ def space_of(directory: Path, min_free: MinFree) -> Space:
     """
     disk = os.statvfs(directory)
     size_bytes = disk.f_blocks * disk.f_frsize
+    # f_bavail, not f_bfree: ext4 keeps a share of the disk for root, and services do not run as
+    # root.
+    free_bytes, inode_bytes = disk.f_bavail * disk.f_frsize, 0
+    # ext4 has one inode for 16 KiB: small files take all of them before the bytes.  A file system
+    # that makes inodes as it needs them may say that it has 0; then bytes are what counts.
+    if disk.f_favail * size_bytes < free_bytes * disk.f_files:
+        inode_bytes = max(1, size_bytes // disk.f_files)
+        free_bytes = disk.f_favail * inode_bytes
     return Space(
-        # f_bavail, not f_bfree: ext4 keeps a share of the disk for root, and services do not run as
-        # root.
-        free_bytes=disk.f_bavail * disk.f_frsize,
+        free_bytes=free_bytes,
         size_bytes=size_bytes,
         limit_bytes=min_free.of(size_bytes),
+        inode_bytes=inode_bytes,
     )
 
 
@@ -189,6 +198,7 @@ class LowDisk:
             since_s=since_s if self._lack.lacks else 0.0,
             action=self._action,
             limit_bytes=self._space.limit_bytes,
+            limit=self._space.shown(self._space.limit_bytes),
             given_up_s=given_up_s or self.view.given_up_s,
         )
 
@@ -200,6 +210,8 @@ class LowDisk:
             "min_free": space.limit_bytes,
             "enough": space.enough_bytes,
         }
+        if space.inode_bytes:
+            facts["inodes"] = space.free_bytes // space.inode_bytes
         if self._lack.lacks:
             log.warning("disk.lacking", **facts, action=str(self._action))
         else:

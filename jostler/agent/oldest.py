@@ -15,6 +15,9 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+BLOCK_BYTES = 512
+"""The unit of st_blocks, whatever the file system's own (stat(2))."""
+
 
 class Found(Struct, frozen=True, order=True):
     """A file on the disk.
@@ -22,7 +25,7 @@ class Found(Struct, frozen=True, order=True):
     Attributes:
         since_s: since when it waits, Unix time: its last change, or when it was moved here.
         path: below the spool.
-        size_bytes: of its content.
+        size_bytes: that the disk gets back when it goes.
     """
 
     since_s: float
@@ -79,7 +82,9 @@ def _look(
                     if may_go(path, entry.name):
                         status = entry.stat(follow_symlinks=False)
                         since_s = max(status.st_mtime, status.st_ctime)
-                        files.append(Found(since_s, path, status.st_size))
+                        # A file of 300 bytes takes a block, mostly of 4 KiB.
+                        size_bytes = status.st_blocks * BLOCK_BYTES or status.st_size
+                        files.append(Found(since_s, path, size_bytes))
     except OSError:
         pass  # the directory, or a file in it, is gone or cannot be read
     return files, below

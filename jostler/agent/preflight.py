@@ -148,12 +148,13 @@ class _Preflight:
         """Test that the spool's disk has so much left that the agent would take files as usual."""
         action = self._config.disk_lack_action
         space = space_of(_existing(self._config.spool), self._config.min_free_disk)
-        limit, free = space.limit_bytes >> 20, space.free_bytes >> 20
+        limit, free = space.shown(space.limit_bytes), space.shown(space.free_bytes)
         if space.limit_bytes >= space.size_bytes:
-            raise CheckError(f"{limit} MiB are never free on a disk of {space.size_bytes >> 20}")
+            whole = space.shown(space.size_bytes)
+            raise CheckError(f"{limit} are never free on a disk of {whole}")
         if space.free_bytes >= space.limit_bytes:
-            return f"{free} MiB are free in the spool, {action} below {limit}"
-        lacks = f"only {free} MiB are free in the spool, of {limit} at least"
+            return f"{free} are free in the spool, {action} below {limit}"
+        lacks = f"only {free} are free in the spool, of {limit} at least"
         if action is not DiskLackAction.FLUSH:
             raise CheckError(f"{lacks}; the agent would begin with -disk-lack-action {action}")
         return f"{lacks}: bundles are sealed early"

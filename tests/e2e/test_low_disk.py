@@ -14,6 +14,7 @@ from tests.support.agent import RunningAgent, arguments, run
 from tests.support.bucket import problems, rows
 from tests.support.disk import small_disk
 from tests.support.gcs import GcsServer
+from tests.support.proxy import Fault, FaultyServer
 from tests.support.spool import DAY, EXPERIMENT, Spool, document
 
 if TYPE_CHECKING:
@@ -125,6 +126,34 @@ def test_stop_tells_services_and_takes_it_back(spool: Spool, bucket: str, disk: 
     assert not sign.exists()
     assert len(rows(bucket, "foo1")) == 10
     assert not rows(bucket, "rejected1")
+
+
+def test_small_files_that_take_all_inodes_are_given_up(
+    tmp_path: Path, bucket: str, gcs: GcsServer
+) -> None:
+    """As many as are needed, although hardly a byte of the disk is used."""
+    with small_disk(tmp_path / "small", 40, inodes=1000) as disk, FaultyServer(gcs.port) as proxy:
+        spool = Spool(disk / "spool")
+        spool.originals = tmp_path / "originals"
+        flags = ("-settle-age", "200ms", "-disk-lack-action", "remove-oldest")
+        argv = arguments(spool, bucket, *flags, "-bundle-age-max", "300ms")
+        with RunningAgent(*argv, gcs_url=proxy.url) as agent:
+            agent.wait_for("agent.started")
+            proxy.faults[:] = [Fault(status=503, times=10**6)]
+            spool.write_many(2)
+            agent.wait_for("upload.failed")
+            inodes = os.statvfs(disk).f_favail
+            spool.write_many(inodes - 20, first=2)
+            assert agent.wait_for("disk.lacking")["inodes"] < 50
+            agent.wait_for("disk.enough")
+            proxy.faults.clear()
+            until(lambda: not spool.left())
+            assert agent.stop() == 0
+    given_up = agent.log[-1]["given_up"]
+    details = [row["raw"]["Detail"] for row in rows(bucket, "rejected1")]
+    # Of 62 that are enough, 20 were left; one more goes for the record.
+    assert 40 <= len(details) == given_up < 50
+    assert all("-min-free-disk is 50 inodes" in detail for detail in details)
 
 
 def test_a_sign_that_nobody_renews_means_nothing(tmp_path: Path) -> None:

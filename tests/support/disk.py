@@ -13,17 +13,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def mounted(path: Path, mib: int) -> bool:
+def mounted(path: Path, mib: int, inodes: int = 0) -> bool:
     """Mount an empty file system of this size at a directory; return whether that is allowed."""
-    command = ["mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", str(path)]
+    # nr_inodes=0: as many as there is memory for (tmpfs(5)).
+    options = f"size={mib}m,nr_inodes={inodes}"
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(path)]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 @contextmanager
-def small_disk(path: Path, mib: int) -> Iterator[Path]:
+def small_disk(path: Path, mib: int, inodes: int = 0) -> Iterator[Path]:
     """Make a directory that is a disk of this size; skip the test where nobody may mount one."""
     path.mkdir()
-    if not mounted(path, mib):
+    if not mounted(path, mib, inodes):
         pytest.skip("cannot mount")
     try:
         yield path

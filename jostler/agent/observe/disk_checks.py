@@ -41,7 +41,7 @@ def _lack(facts: Facts) -> Iterator[Problem]:
             code="disk_lack",
             level=Level.ATTENTION if disk.action is DiskLackAction.FLUSH else Level.BAD,
             since_s=disk.since_s,
-            text=f"The spool's disk has less free than -min-free-disk, {disk.limit_bytes:,} bytes,"
+            text=f"The spool's disk has less free than -min-free-disk, {disk.limit},"
             f" and a quarter: {does}",
             hint=hint,
         )

@@ -232,7 +232,8 @@ GAUGES = (
     ),
     Family(
         "jostler_disk_lack",
-        "1 from when less than -min-free-disk is free until a quarter more is, else 0.",
+        "1 from when less than -min-free-disk is free, of bytes or inodes, until a quarter more is,"
+        " else 0.",
         ("action",),
         disk_lack,
     ),

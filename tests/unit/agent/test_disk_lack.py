@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jostler.agent.disk_lack import FLUSH_S, FLUSH_SELDOM_S, PATIENCE_S, Lack, Space
+from jostler.agent.low_disk import space_of
 from jostler.config import MinFree
+from tests.support.disk import small_disk
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SIZE, LIMIT, ENOUGH = 100_000, 5_000, 6_250
 
@@ -116,3 +123,29 @@ def test_the_limit_is_a_share_or_bytes() -> None:
     assert MinFree(share=0.05).of(1000) == 50
     assert MinFree(size_bytes=7).of(1000) == 7
     assert not Lack().seen(space(0, limit=0), 0.0, held_up=True).lacks
+
+
+def test_inodes_count_if_they_are_the_scarcer(tmp_path: Path) -> None:
+    """Small files use them up first; their share is compared with the limit's."""
+    with small_disk(tmp_path / "disk", 20, inodes=1000) as disk:
+        (disk / "large").write_bytes(bytes(1 << 20))
+        bytes_count = space_of(disk, MinFree(share=0.05))
+        for number in range(960):
+            (disk / f"{number}").touch()
+        seen = space_of(disk, MinFree(share=0.05))
+        (disk / "more").touch()
+        less = space_of(disk, MinFree(share=0.05))
+        free = os.statvfs(disk).f_favail
+    assert bytes_count.inode_bytes == 0
+    assert bytes_count.free_bytes == 19 << 20
+    assert Lack().seen(seen, 0.0, held_up=False).lacks
+    assert seen.free_bytes - less.free_bytes == seen.of_file(7) == (20 << 20) // 1000
+    assert less.shown(less.free_bytes) == f"{free} inodes"
+    assert bytes_count.of_file(7) == 7
+    assert bytes_count.shown(bytes_count.limit_bytes) == "1.0 MiB"
+
+
+def test_a_disk_that_counts_no_inodes_lacks_none(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 1) as disk:
+        assert os.statvfs(disk).f_files == 0
+        assert space_of(disk, MinFree(share=0.05)).free_bytes == 1 << 20

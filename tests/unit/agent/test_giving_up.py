@@ -7,14 +7,18 @@ import os
 import tempfile
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec import structs
 
 from jostler.agent import giving_up
+from jostler.agent.disk_lack import Space
+from jostler.agent.low_disk import space_of
 from jostler.agent.oldest import oldest
 from jostler.bundle import FileState, InFlightBundles, Journal, Rejection, State
+from jostler.config import MinFree
 from jostler.format.row import DISK_LACK
 from tests.support.disk import fill, small_disk
 from tests.unit.agent.world import PLENTY, World, content_of
@@ -22,7 +26,6 @@ from tests.unit.bundle.parts import header, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from jostler.bundle import Record
 
@@ -60,13 +63,14 @@ def test_each_file_that_goes_has_one_row(world: World) -> None:
 def test_no_more_go_than_is_needed(world: World) -> None:
     """The oldest of the oldest day."""
     write(world, "a", "b", "c")
-    for age, name in enumerate(("b", "c", "a")):
-        os.utime(world.spool / DAY / f"{name}.json", ns=(age, age))
-    space = structs.replace(PLENTY, free_bytes=PLENTY.enough_bytes - 1)
+    for nth, name in enumerate(("b", "c", "a")):  # their ctime is that of the test
+        time_ns = 4 * 10**18 + nth * 10**9
+        os.utime(world.spool / DAY / f"{name}.json", ns=(time_ns, time_ns))
     found = oldest(str(world.spool), ["foo1"], lambda path, name: True, 10)
-    assert [file.size_bytes for file in found] == [len(content_of(0))] * 3
-    assert world.giving_up.give_up(space) == 1
-    assert len(left(world)) == 2
+    assert [Path(file.path).stem for file in found] == ["b", "c", "a"]
+    space = Space(free_bytes=999, size_bytes=2000, limit_bytes=800, inode_bytes=1)
+    assert world.giving_up.give_up(space) == 2  # the record takes an inode, too
+    assert left(world) == ["a"]
 
 
 def test_files_of_bundles_stay(world: World) -> None:
@@ -239,3 +243,24 @@ def test_a_file_that_is_written_or_has_just_changed_does_not_go(
     monkeypatch.setattr(giving_up, "_seen", writing)
     assert world.give_up() == 1
     assert left(world) == ["a"]
+
+
+@pytest.mark.parametrize("inodes", [0, 400])
+def test_small_files_go_until_the_disk_has_enough_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inodes: int
+) -> None:
+    """Each takes a block and an inode, and so does their record: not all go for nothing."""
+    with small_disk(tmp_path / "disk", 20, inodes) as disk:
+        monkeypatch.setattr(tempfile, "tempdir", str(disk))
+        with closing(World()) as world:
+            for number in range(300):
+                content = content_of(number)
+                world.write(f"{DAY}/{number}.json", content, rename=False, announced=False)
+            seen = space_of(disk, MinFree(size_bytes=1))
+            block = seen.inode_bytes or 4096
+            min_free = MinFree(size_bytes=(seen.free_bytes + 40 * block) * 4 // 5 - 100)
+            files, lists = 0, 0
+            while (space := space_of(disk, min_free)).free_bytes < space.enough_bytes:
+                files, lists = files + world.giving_up.give_up(space), lists + 1
+            assert 40 <= files <= 60
+            assert lists < 4
