@@ -18,6 +18,8 @@ from msgspec import Struct, field
 from jostler.bundle.confined import NotAFileError
 from jostler.bundle.entry import Entry, FileState
 from jostler.bundle.file import unlink_in_state, unlink_stored, unlink_unchanged
+from jostler.format.names import display
+from jostler.log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from jostler.bundle.confined import Confined, Directories
     from jostler.bundle.entry import Entries, EntryRow
     from jostler.schema.native import UnlinkMany
+
+log = Log("jostler.disk")
 
 TOGETHER = 500
 """Files that are unlinked in one call of the native module."""
@@ -167,6 +171,7 @@ class Cleanup:
         """Unlink a file that was given up, if that was not done when its record was written."""
         try:
             unlinked = unlink_in_state(directories, path, state)
+            log.warning("file.given_up", file=display(path), bytes=state.size)
             # The file that was given up is gone in either case; another state means a new file,
             # which is read.
             (self.cleaned.unlinked if unlinked else self.cleaned.changed).append(path)

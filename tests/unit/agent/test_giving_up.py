@@ -84,9 +84,9 @@ def test_files_of_bundles_stay(world: World) -> None:
 
 
 def test_nothing_goes_if_the_record_cannot_be_written(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Not even on a disk without a reserve, where a bundle may go without; later all do."""
+    """Not even without a reserve, where a bundle may go without; later all do, each named."""
     write(world, "a", "b")
 
     def full(_journal: Journal, _record: Record) -> None:
@@ -101,6 +101,8 @@ def test_nothing_goes_if_the_record_cannot_be_written(
     world.run(3)
     assert left(world) == []
     assert world.bucket.given_up().total() == world.tally.given_up["foo1"] == 2
+    named = [one.fields["file"] for one in caplog.records if one.message == "file.given_up"]  # type: ignore[attr-defined]
+    assert named == [f"{DAY}/a.json", f"{DAY}/b.json"]
 
 
 def test_on_a_disk_that_is_full_again_at_once_list_after_list_is_written(
