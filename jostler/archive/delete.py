@@ -18,6 +18,7 @@ from jostler.archive.audit.remake import known_files
 from jostler.archive.audit.scope import Scope, days
 from jostler.archive.keeping import Looked, store_then_remove
 from jostler.errors import ConflictError, MissingError
+from jostler.words import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -100,11 +101,12 @@ def _too_young(listed: ListedDay, min_age: timedelta, now: datetime) -> str:
     """Return why a day is kept; empty if it may go."""
     ends = datetime.combine(listed.day + timedelta(days=1), time(tzinfo=UTC))
     if now - ends < min_age:
-        return f"the day is younger than -min-age {min_age}"
+        return f"the day is younger than -min-age {duration(min_age.total_seconds())}"
     # A bundle of an old day that was stored lately shows that a node still sends files of that day.
     newest = max((bundle.name.created for bundle in listed.bundles), default=ends)
     if now - newest < min_age:
-        return f"a bundle of {newest:%Y-%m-%dT%H:%M:%SZ} is younger than -min-age {min_age}"
+        old = duration(min_age.total_seconds())
+        return f"a bundle of {newest:%Y-%m-%dT%H:%M:%SZ} is younger than -min-age {old}"
     if listed.others:
         return f"{listed.others[0][0]} is no bundle: find out who stored it"
     return ""
@@ -141,7 +143,7 @@ def delete_day(storage: Storage, day: OldDay) -> int:
     store_then_remove(storage, [], day.objects)
     # An agent or a compaction may have stored a bundle since: then the day's rows are not gone.
     for new in storage.list(day.listed.folder):
-        raise ConflictError(f"{new.name} was stored since the day was listed: delete again")
+        raise ConflictError(f"{new.name} was stored since the day was listed")
     return len(day.objects)
 
 

@@ -14,7 +14,7 @@ from jostler.cli.archive_command import Archive, Command
 from jostler.cli.audit import scope_of
 from jostler.cli.keeping import bucket_of, deleted_place, tables_of
 from jostler.cli.keeping_flags import DELETE, PLACES, PROJECT
-from jostler.cli.messages import DONE, FAILED
+from jostler.cli.messages import DONE, FAILED, with_hint
 from jostler.errors import JostlerError
 from jostler.format.names import INDEX
 from jostler.words import counted, rfc3339, shown, size
@@ -78,6 +78,7 @@ class Deletion:
         self._tables = tables
         self._yes = bool(archive.values["yes"])
         self._objects = self._rows = self._bytes = self._days = 0
+        self._rows_unknown = False
         self._left = self._partitions_found = 0
 
     def run(self, place: Place, scope: Scope) -> int:
@@ -99,28 +100,28 @@ class Deletion:
     def _day(self, day: OldDay) -> bool:
         """Delete or show one day; say whether it is gone, or would be."""
         listed = day.listed
-        text = f"{listed.folder}: {self._sum(len(day.objects), day.rows, day.size_bytes)}"
+        rows = "an unknown number of rows" if day.rows is None else counted(day.rows, "row")
+        text = f"{listed.folder}: {_sum(len(day.objects), rows, day.size_bytes)}"
         other = day.kept or self._shared(day)
         if other:
             self._left += 1
             self._line(f"LEFT {text}: {other}")
             return False
+        if self._yes:
+            self._record(day, "begun")
+            try:
+                delete_day(self._storage, day)
+            except JostlerError as exc:
+                self._left += 1
+                self._line(f"LEFT {text}: {with_hint(exc)}; a part may be gone: delete again")
+                return False
+            self._record(day, "done")
+        self._line(f"{'DELETED' if self._yes else 'WOULD DELETE'} {text}")
         self._days += 1
         self._objects += len(day.objects)
         self._rows += day.rows or 0
+        self._rows_unknown |= day.rows is None
         self._bytes += day.size_bytes
-        if not self._yes:
-            self._line(f"WOULD DELETE {text}")
-            return True
-        self._record(day, "begun")
-        try:
-            delete_day(self._storage, day)
-        except JostlerError as exc:
-            self._left += 1
-            self._line(f"LEFT {text}: {exc}")
-            return False
-        self._record(day, "done")
-        self._line(f"DELETED {text}")
         return True
 
     def _shared(self, day: OldDay) -> str:
@@ -185,8 +186,11 @@ class Deletion:
         self._tables.write([row])
 
     def _end(self, place: Place, unknown: frozenset[str]) -> int:
-        text = self._sum(self._objects, self._rows, self._bytes)
-        verb = "deleted" if self._yes else "would be deleted; -yes deletes them"
+        known = f"{'at least ' if self._rows_unknown else ''}{counted(self._rows, 'row')}"
+        text = _sum(self._objects, known, self._bytes)
+        verb = "deleted" if self._yes else "would be deleted"
+        if self._days and not self._yes:
+            verb += "; -yes deletes them"
         self._line(
             f"{counted(self._days, 'day')}: {text} {verb}; {counted(self._left, 'day')} left"
         )
@@ -196,14 +200,14 @@ class Deletion:
             self._archive.say(f"{self._storage.url}/{place.root}/ has no datatype {names}")
         return FAILED if self._left else DONE
 
-    def _sum(self, objects: int, rows: int | None, size_bytes: int) -> str:
-        known = "an unknown number of rows" if rows is None else counted(rows, "row")
-        return f"{counted(objects, 'object')}, {known}, {size(size_bytes)}"
-
     def _line(self, text: str) -> None:
         self._archive.progress.clear()
         sys.stdout.write(f"{shown(text)}\n")
         sys.stdout.flush()
+
+
+def _sum(objects: int, rows: str, size_bytes: int) -> str:
+    return f"{counted(objects, 'object')}, {rows}, {size(size_bytes)}"
 
 
 main = Command(

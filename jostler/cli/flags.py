@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from enum import StrEnum
 
 _UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_DURATION_MAX_S = 2**63 / 1e9
+"""Go counts nanoseconds in 63 bits: 292 years."""
 _DURATION_RE = re.compile(r"(?:(?:\d+\.?\d*|\.\d+)(?:h|ms|m|s|us|µs|ns))+", re.ASCII)
 _PART_RE = re.compile(r"(\d+\.?\d*|\.\d+)(h|ms|m|s|us|µs|ns)", re.ASCII)
 _GO_INTEGER_RE = re.compile(r"[0-9][0-9a-z_]*", re.ASCII | re.IGNORECASE)
@@ -39,13 +41,16 @@ def duration(text: str) -> float:
     """Read a duration as Go writes it, `1h30m` or `250ms`, into seconds.
 
     Raises:
-        ValueError: `text` is not a duration, or is negative.
+        ValueError: `text` is not a duration, is negative, or longer than Go's.
     """
     if text == "0":
         return 0.0
     if not _DURATION_RE.fullmatch(text):
         raise ValueError(f"{text!r} is not a duration such as 1h30m, 10s or 250ms")
-    return sum(float(number) * _UNITS_S[unit] for number, unit in _PART_RE.findall(text))
+    seconds = sum(float(number) * _UNITS_S[unit] for number, unit in _PART_RE.findall(text))
+    if seconds >= _DURATION_MAX_S:
+        raise ValueError(f"{text!r} is longer than 292 years")
+    return seconds
 
 
 def size(text: str) -> int:

@@ -22,7 +22,12 @@ def say(command: str, text: str) -> None:
 
 def say_error(command: str, error: JostlerError) -> None:
     """Say what went wrong, and what to do if that is known."""
-    say(command, f"{error}" + (f" ({error.hint})" if error.hint else ""))
+    say(command, with_hint(error))
+
+
+def with_hint(error: JostlerError) -> str:
+    """Write what went wrong, and what to do if that is known."""
+    return f"{error}" + (f" ({error.hint})" if error.hint else "")
 
 
 def run(command: str, body: Callable[[], int]) -> int:

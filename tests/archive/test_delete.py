@@ -23,11 +23,13 @@ from jostler.format.names import Day
 from jostler.storage import open_storage
 from tests.support.bucket import url_of
 from tests.support.kept import PLACE, Dying, DyingError, KeptArchive, contents, index_of
+from tests.support.proxy import Fault, FaultyServer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from jostler.format.names import Place
+    from tests.support.gcs import GcsServer
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 OLD, OTHER = date(2026, 1, 2), date(2026, 1, 3)
@@ -74,7 +76,9 @@ def test_nothing_goes_without_yes(archive: KeptArchive, capsys: pytest.CaptureFi
     assert "DELETED autoload/v1/exp/foo1/2026/01/02/: 4 objects, 6 rows" in capsys.readouterr().out
     assert set(archive.objects()) == other
     assert main(flags(archive, "-yes")) == 0
-    assert "0 days: 0 objects" in capsys.readouterr().out
+    assert "0 days: 0 objects, 0 rows, 0 B deleted; 0 days left" in capsys.readouterr().out
+    assert main(flags(archive)) == 0
+    assert "0 days: 0 objects, 0 rows, 0 B would be deleted; 0 days left" in capsys.readouterr().out
 
 
 def test_what_is_young_is_never_touched(
@@ -83,7 +87,9 @@ def test_what_is_young_is_never_touched(
     """Neither a young day nor an old one that got a bundle lately."""
     before = archive.objects()
     assert main(flags(archive, "-yes", "-min-age", "876000h")) == 1
-    assert "LEFT autoload/v1/exp/foo1/2026/01/02/" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "LEFT autoload/v1/exp/foo1/2026/01/02/: 4 objects, 6 rows," in told
+    assert "the day is younger than -min-age 36,500 d\n0 days: " in told
     lately = datetime(2026, 1, 21, tzinfo=UTC)  # the bundles were opened right after the day
     (day,) = old_days(archive.storage, [PLACE], DAYS, min_age=timedelta(days=18), now=lately)
     assert "a bundle of 2026-01-03T00:00:0" in day.kept
@@ -102,6 +108,40 @@ def test_a_day_is_as_young_as_its_end_whenever_its_bundles_were_opened(tmp_path:
     assert "the day is younger than -min-age" in day.kept
     (day,) = old_days(storage, [PLACE], DAYS, min_age=age, now=lately + timedelta(hours=1))
     assert not day.kept
+
+
+def test_a_deletion_that_the_bucket_refuses_counts_only_what_is_gone(
+    gcs: GcsServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And says what to do; with the right to delete it ends the work."""
+    gcs.create_bucket("refusing")
+    with FaultyServer(gcs.port) as proxy:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", proxy.url)
+        archive = KeptArchive(open_storage("refusing", 10.0))
+        fill(archive)
+        both = flags(archive, "-yes", "-end", str(OTHER))
+        proxy.faults.append(Fault(status=403, method="DELETE", path="01%2F03", reason="forbidden"))
+        assert main(both) == 1
+        told = capsys.readouterr().out
+        assert "DELETED autoload/v1/exp/foo1/2026/01/02/: 4 objects, 6 rows" in told
+        assert "LEFT autoload/v1/exp/foo1/2026/01/03/: 2 objects, 3 rows" in told
+        assert "(grant roles/storage.objectUser on the bucket" in told
+        assert "; a part may be gone: delete again\n1 day: 4 objects, 6 rows," in told
+        assert " deleted; 1 day left" in told
+        assert main(both) == 0
+        assert "1 day: 2 objects, 3 rows, " in capsys.readouterr().out
+        assert {name for name in archive.objects() if "/tables/" not in name} == set()
+
+
+def test_rows_that_nothing_tells_are_not_counted_as_none(
+    archive: KeptArchive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Data without metadata and index, as of another program."""
+    archive.storage.put_new(data_in(PLACE), b"", {})
+    assert main(flags(archive, "-end", str(OTHER))) == 0
+    told = capsys.readouterr().out
+    assert "2026/01/02/: 5 objects, an unknown number of rows, " in told
+    assert "2 days: 7 objects, at least 3 rows, " in told
 
 
 def test_a_day_with_an_object_that_is_no_bundle_stays(
@@ -293,6 +333,9 @@ def test_a_bundle_that_is_stored_during_a_deletion_stays_and_is_reported(
     monkeypatch.setattr(delete, "store_then_remove", stored_meanwhile)
     assert main(flags(archive, "-yes")) == 1
     told = capsys.readouterr().out
-    assert f"{late[0]} was stored since the day was listed: delete again" in told
+    assert (
+        f"{late[0]} was stored since the day was listed; a part may be gone: delete again" in told
+    )
+    assert "0 days: 0 objects, 0 rows, 0 B deleted; 1 day left" in told
     assert "DELETED" not in told
     assert str(late[0]) in archive.objects()
