@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 LONGEST_FIRST = ("loader", "crash", "demo", "spark", "e2e", "k8s", "browser", "embedded")
 """Folders whose files take long: one that began last would be waited for by all workers."""
+
+
+def pytest_configure() -> None:
+    """Let the programs under test take Ctrl-C, also if the tests run in a shell's background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # which child processes inherit
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
