@@ -280,6 +280,8 @@ def test_help_names_every_flag_and_its_default() -> None:
 def test_durations_are_read_as_go_writes_them(text: str, seconds: float) -> None:
     """Sums of numbers with units."""
     assert flags.duration(text) == pytest.approx(seconds)
+    with pytest.raises(ValueError, match="longer than 292 years"):
+        flags.duration("2562048h")
 
 
 @given(st.text(max_size=12))
