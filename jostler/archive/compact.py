@@ -86,7 +86,7 @@ class Done:
 
     Attributes:
         url: of the merged data object.
-        inputs: the number of bundles that it replaces; without itself.
+        inputs: the number of bundles that it replaces, and that are gone; without itself.
         rows: of the merged bundle.
         repeats: rows of the inputs that were exact repeats.
         collapsed: rows of the inputs that were repeats of a feed.
@@ -320,13 +320,15 @@ class _Compaction:
     def _remove(self, plan: Planned, old: list[Input], merged: Merged | None, each: Map) -> None:
         """Remove the inputs, but not the one that is the result; of each, its index first."""
         name = plan.name
-        gone = [one.member for one in old if one.member.name != name]
-        failed = [why for why in each(self._removed, gone) if why]
+        superfluous = [one.member for one in old if one.member.name != name]
+        gone = []
+        for member, why in zip(superfluous, each(self._removed, superfluous), strict=True):
+            if why is None:
+                gone.append(member)
+            elif why:
+                text = f"its rows are in {name}, but it could not be removed: {why}"
+                self._leave(member, FAILED, text)
         self._remove_filters(gone)
-        for member, why in failed:
-            self._leave(
-                member, FAILED, f"its rows are in {name}, but it could not be removed: {why}"
-            )
         self._result.done.append(
             Done(
                 url=f"{self._storage.url}/{name}",
@@ -354,7 +356,8 @@ class _Compaction:
                 if info.name in names:
                     self._storage.remove(info.name, info.version)
 
-    def _removed(self, member: Member) -> tuple[Member, str] | None:
+    def _removed(self, member: Member) -> str | None:
+        """Remove a bundle; return why it stays: empty if the next run looks at it again."""
         try:
             if member.index_version:
                 # The index first: a reader never finds an index whose data is gone.  If this
@@ -362,8 +365,8 @@ class _Compaction:
                 # the merged bundle has.
                 self._storage.remove(member.index_name, member.index_version)
             self._storage.remove(str(member.name), member.version)
-        except ConflictError:  # stored again since it was listed: the next run looks at it
-            return None
+        except ConflictError:  # stored again since it was listed
+            return ""
         except StorageError as exc:
-            return member, str(exc)
+            return str(exc)
         return None

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from jostler.format.urls import masked
+from jostler.words import counted
 from loader.cli import metrics
 from loader.cli.compact_options import parse
 from loader.cli.console import Console, size
@@ -85,7 +86,7 @@ def _dry_run(compactor: Compactor, console: Console, then: str) -> int:
     before = sum(group.objects for _, group, _ in planned)
     total = size(sum(group.total_bytes for _, group, _ in planned))
     console.result(
-        f"{len(planned)} merges: {before} objects would become {2 * len(planned)},"
+        f"{counted(len(planned), 'merge')}: {before} objects would become {2 * len(planned)},"
         f" of {total} now{then}; nothing was touched"
     )
     return NOT_ALL if compactor.report.problems else OK
@@ -101,12 +102,13 @@ def _summary(report: Report, console: Console, spent_s: float) -> None:
         console.result(problem)
     done = report.done
     collapsed = sum(one.collapsed for one in done)
-    more = f", {collapsed} repeats of feeds left out" if collapsed else ""
+    more = f", {collapsed:,} repeats of feeds left out" if collapsed else ""
     objects = [sum(getattr(one, f"objects_{when}") for one in done) for when in ("before", "after")]
     sizes = [sum(getattr(one, f"bytes_{when}") for one in done) for when in ("before", "after")]
     left = ", ".join(f"{n} {why}" for why, n in sorted(left_by_reason(report.left).items()))
+    repeats = counted(sum(one.repeats for one in done), "repeated row")
     console.result(
-        f"{len(done)} merges: {objects[0]} objects became {objects[1]}, {size(sizes[0])} became"
-        f" {size(sizes[1])}, {sum(one.repeats for one in done)} repeated rows left out{more};"
+        f"{counted(len(done), 'merge')}: {objects[0]} objects became {objects[1]},"
+        f" {size(sizes[0])} became {size(sizes[1])}, {repeats} left out{more};"
         f" left alone: {left or 'none'}; {spent_s:.1f} s"
     )

@@ -41,7 +41,7 @@ from jostler.archive.lookup import Search, findings
 from jostler.archive.reading import Row, RowReader, Unread
 from jostler.archive.verify import verify
 from jostler.cli import cat
-from jostler.errors import TransientError
+from jostler.errors import ConflictError, StorageError, TransientError
 from jostler.format.blocks import HEADER
 from jostler.format.compression import FAST, SMALL, Compression, Method
 from jostler.format.names import BundleName, Day, Kind, Place
@@ -716,6 +716,34 @@ def test_a_fault_at_any_request_loses_nothing_and_the_next_run_completes_it(faul
         if not faulty.met:
             break
     assert number > 15
+
+
+@pytest.mark.parametrize(("error", "reasons"), [(ConflictError, []), (TransientError, [FAILED])])
+def test_what_could_not_be_removed_is_not_counted_as_removed(
+    monkeypatch: pytest.MonkeyPatch, error: type[StorageError], reasons: list[str]
+) -> None:
+    """A right that lacks, or an object that was stored again; its text index stays, too."""
+    bucket = MemoryBucket()
+    for number in range(3):
+        put(bucket, bundle([(f"{number}.json", b"{}")], number=number))
+    stays = names(bucket)[0]
+    bucket.put_new(stays.token_filters, b"tokens", {})
+    remove = bucket.remove
+
+    def refusing(name: str, version: str = "") -> None:
+        if name == str(index_of(stays)):
+            raise error("no")
+        remove(name, version)
+
+    sizes = [len(data) for name, (data, *_) in bucket.objects.items() if "token" not in name]
+    kept = len(bucket.objects[str(stays)][0]) + len(bucket.objects[str(index_of(stays))][0])
+    monkeypatch.setattr(bucket, "remove", refusing)
+    found = compact_all(bucket)
+    (done,) = found.done
+    assert [one.reason for one in found.left] == reasons
+    assert (done.inputs, done.objects_before, done.objects_after) == (2, 4, 2)
+    assert done.bytes_before == sum(sizes) - kept
+    assert stays.token_filters in bucket.objects
 
 
 class Faulty:

@@ -300,7 +300,7 @@ def test_a_dry_run_changes_nothing_and_metrics_tell_what_was_done(
     tried = compact(world, "--dry-run")
 
     assert tried.code == 0
-    assert "1 merges: 12 objects would become 2, of " in tried.out
+    assert "1 merge: 12 objects would become 2, of " in tried.out
     assert "and about as much then" in tried.out
     assert "about as much" not in compact(world, "--dry-run", "--compression", "fast").out
     assert set(before) < set(world.names())
