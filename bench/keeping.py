@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import resource
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,11 +25,11 @@ from isal import isal_zlib
 
 from bench.files import KINDS, document, documents
 from jostler.archive.audit.bundle import check
-from jostler.archive.audit.proof import proven
 from jostler.archive.compact_density import as_dense_as
 from jostler.archive.compact_input import read_input
-from jostler.archive.compact_merge import merge, planned
+from jostler.archive.compact_merge import planned
 from jostler.archive.compact_plan import Group, member_in_memory
+from jostler.archive.compact_proof import proven_merge
 from jostler.archive.hashes import many
 from jostler.bundle import Archiver, Entry, FileState, Header, OpenBundle, content_hash
 from jostler.bundle.index import index_object
@@ -129,11 +128,10 @@ def compacted(all_of: list[Made], compression: Compression) -> None:
         read_input(member, one.data, one.index) for member, one in zip(members, all_of, strict=True)
     ]
     plan = planned(group, inputs)
-    made = merge(group, inputs, plan, bucket=BUCKET, version="bench", compression=compression)
-    index_name = replace(made.name, kind=Kind.INDEX)
-    proof = proven(made.name, BUCKET, made.data.data, index_name, made.index.data)
-    assert proof
-    assert tuple(proof.identities()) == made.identities
+    made = proven_merge(
+        group, inputs, plan, bucket=BUCKET, version="bench", compression=compression
+    )
+    assert made.plain_bytes
 
 
 def floor(all_of: list[Made]) -> None:

@@ -24,25 +24,24 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jostler.archive.audit.proof import proven
 from jostler.archive.compact_count import count_repeats
 from jostler.archive.compact_density import as_dense_as
 from jostler.archive.compact_input import read_input
 from jostler.archive.compact_merge import (
     DamagedInputError,
+    compare_rows,
     holds,
     is_reduced,
-    merge,
     planned,
 )
 from jostler.archive.compact_plan import parts_of
+from jostler.archive.compact_proof import proven_merge
 from jostler.archive.compact_rows import InputError
 from jostler.archive.keeping import store_then_remove
 from jostler.errors import ConflictError, DamageError, MissingError, StorageError
-from jostler.format.names import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from jostler.archive.compact_plan import Group, Member
     from jostler.archive.repeats import Identity
     from jostler.format.compression import Compression
-    from jostler.format.names import BundleName
     from jostler.storage import Storage
 
     Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
@@ -262,8 +260,12 @@ class _Compaction:
             DamagedInputError: an input is not what its index says.
             StorageError: the merged bundle could not be stored, or is not as it must be.
         """
-        name = plan.name
-        merged = merge(
+        for one in part:
+            if one.member.name == plan.name:  # nothing is made that would show their rows
+                compare_rows(part)
+                count_repeats(self._storage, one.member, plan.order.repeats)
+                return None
+        merged = proven_merge(
             self._group,
             part,
             plan,
@@ -271,47 +273,23 @@ class _Compaction:
             version=self._version,
             compression=self._compression or as_dense_as([one.data for one in part]),
         )
-        for one in part:
-            if one.member.name == name:  # it was read, and merging has compared each row
-                count_repeats(self._storage, one.member, plan.order.repeats)
-                return None
-        found = self._read_back(merged)
-        # What was made is read as a reader would read it before anything is stored: a mistake in
-        # merging must not lead to the removal of inputs.
-        if found != merged.identities:
-            raise DamageError(f"{name}: merging made other rows than it was to make")
         try:
             store_then_remove(self._storage, [merged.data, merged.index], [])
         except ConflictError as exc:
-            self._check_there(name, merged, exc)
+            self._check_there(plan, merged, exc)
         return merged
 
-    def _read_back(self, merged: Merged) -> tuple[Identity, ...]:
-        """Return the identities of a merged bundle, after reading each row of it as an audit does.
-
-        Raises:
-            DamageError: index and data disagree.
-        """
-        name, url = merged.name, self._storage.url
-        data, index = merged.data.data, merged.index.data
-        proof = proven(name, url, data, replace(name, kind=Kind.INDEX), index)
-        if proof is not None:
-            return tuple(proof.identities())
-        try:  # rejected files, whose Hash is of something else
-            return holds(self._group, name, data, index)
-        except InputError as exc:
-            raise DamageError(f"{name}: merging made another bundle than its index: {exc}") from exc
-
-    def _check_there(self, name: BundleName, merged: Merged, conflict: ConflictError) -> None:
+    def _check_there(self, plan: Planned, merged: Merged, conflict: ConflictError) -> None:
         """Check that the stored object has the same rows: another library may compress otherwise.
 
         Raises:
             StorageError: it has not.
         """
+        name = plan.name
         data = self._storage.read(str(name)).data
         index = self._storage.read(merged.index.name).data
         try:
-            if holds(self._group, name, data, index) == merged.identities:
+            if list(holds(self._group, name, data, index)) == plan.order.identities():
                 return
         except InputError as exc:
             raise DamageError(f"{self._storage.url}/{name}: {exc}") from conflict

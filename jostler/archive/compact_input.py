@@ -106,15 +106,16 @@ class Input:
         nodes = (run.node for run in self.runs for _ in range(run.rows))
         return [(node, *row) for node, row in zip(nodes, self._identities, strict=False)]
 
-    def reader(self, *, native: bool = False) -> Reader:
+    def reader(self, *, native: bool = False, compare: bool = True) -> Reader:
         """Return a reader of its rows, which begins with the first one.
 
         Args:
             native: let the native module read, if it can.
+            compare: if the module reads, whether to compare the Hash of rows that are moved.
         """
         name = self.member.name
         if native and self.native:
-            return NativeReader(self.data, name, self.runs, self.native)
+            return NativeReader(self.data, name, self.runs, self.native, compare=compare)
         return PythonReader(self.data, name, self.runs, self.identities)
 
     def read_all(self) -> None:

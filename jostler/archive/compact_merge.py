@@ -66,14 +66,12 @@ class Merged:
         name: of the data object.
         data: the data object; with its metadata.
         index: the index object; with its metadata.
-        identities: of its rows, in their order.
         plain_bytes: bytes of its rows.
     """
 
     name: BundleName
     data: Made
     index: Made
-    identities: tuple[Identity, ...]
     plain_bytes: int
 
 
@@ -142,6 +140,7 @@ def merge(
     bucket: str,
     version: str,
     compression: Compression = FAST,
+    compare: bool = True,
 ) -> Merged:
     """Merge bundles of a group.
 
@@ -152,13 +151,14 @@ def merge(
         bucket: URL of the bucket.
         version: of this program, `jostler@<version>`, for the metadata.
         compression: of data and index.
+        compare: whether to compare the Hash of each row; if not, whoever reads the result must.
 
     Raises:
         DamagedInputError: a bundle is not what its index says.
     """
     name, order = plan.name, plan.order
     url, index_url = f"{bucket}/{name}", f"{bucket}/{replace(name, kind=Kind.INDEX)}"
-    data, writer = _data(group, inputs, order, url, compression)
+    data, writer = _data(group, inputs, order, url, compression, compare=compare)
     index = BlockWriter(compression)
     index.add_rows(order.index(group.day.iso, group.datatype, url, index_url, writer.blocks))
     first, last = order.added()
@@ -182,20 +182,25 @@ def merge(
         index=Made(
             name=str(replace(name, kind=Kind.INDEX)), data=index.finish(), metadata=described
         ),
-        identities=tuple(order.identities()),
         plain_bytes=writer.plain_bytes,
     )
 
 
 def _data(
-    group: Group, inputs: Sequence[Input], order: Order, url: str, compression: Compression
+    group: Group,
+    inputs: Sequence[Input],
+    order: Order,
+    url: str,
+    compression: Compression,
+    *,
+    compare: bool,
 ) -> tuple[bytes, BlockWriter]:
     """Return the data object, and its writer, which knows the blocks."""
     runs = [Run(*one) for one in order.runs()]
     if all(one.native for one in inputs):
         with suppress(DamagedInputError):  # the other readers know what is wrong, if anything is
             writer = BlockWriter(compression, header=header(runs))
-            readers = [one.reader(native=True) for one in inputs]
+            readers = [one.reader(native=True, compare=compare) for one in inputs]
             _write_rows(writer, group, readers, order, url)
             return writer.finish(), writer
     writer = BlockWriter(compression, header=header(runs))
@@ -261,6 +266,16 @@ def _asked(number: int, ask: Callable[[], T]) -> T:
         return ask()
     except InputError as exc:
         raise DamagedInputError(number, exc) from exc
+
+
+def compare_rows(inputs: Iterable[Input]) -> None:
+    """Compare each row of bundles with its index.
+
+    Raises:
+        DamagedInputError: a bundle is not what its index says.
+    """
+    for number, one in enumerate(inputs):
+        _asked(number, one.read_all)
 
 
 def holds(group: Group, name: BundleName, data: bytes, index: bytes) -> tuple[Identity, ...]:

@@ -25,6 +25,7 @@ from jostler.format.index_row import IndexRaw, IndexRow, RowArchiver
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from jostler.archive.audit.proof import Proof
     from jostler.archive.compact_input import Input
     from jostler.archive.native_index import NativeMerge
     from jostler.archive.repeats import Identity
@@ -39,6 +40,9 @@ class Order(MergedRows, Protocol):
     @property
     def collapsed(self) -> int:
         """How many are left out as repeats of a feed."""
+
+    def is_order_of(self, proof: Proof) -> bool:
+        """Return whether a bundle has these rows and no others, in this order."""
 
     def index(
         self, date: str, datatype: str, url: str, index_url: str, blocks: Sequence[Block]
@@ -94,6 +98,11 @@ class _Native:
 
     def __len__(self) -> int:
         return len(self._merge)
+
+    def is_order_of(self, proof: Proof) -> bool:
+        if proof.native:
+            return self._merge.is_order_of(proof.native)
+        return list(proof.identities()) == self.identities()
 
     def index(
         self, date: str, datatype: str, url: str, index_url: str, blocks: Sequence[Block]
@@ -159,6 +168,9 @@ class _Python:
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def is_order_of(self, proof: Proof) -> bool:
+        return list(proof.identities()) == self.identities()
 
     def runs(self) -> list[tuple[str, int]]:
         by_node = groupby(self._entries, key=attrgetter("node"))

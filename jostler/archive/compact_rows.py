@@ -1,8 +1,9 @@
 """The rows of a bundle to merge, read in order from its data object.
 
 **Invariant:** each row that is handed out is the one that its index row says: the same line,
-Filename and Hash.  A bundle that differs from its index, or is cut off, is an InputError, and
-nothing of it may be removed.
+Filename and Hash; where whoever reads compares the Hash later, the same line and Filename.  A
+bundle that differs from its index, or is cut off, is an InputError, and nothing of it may be
+removed.
 
 Two readers do the same.  The one that uses the native module takes rows of the usual form alone
 and does not know what is wrong with another one, so after its InputError the other one is asked.
@@ -153,12 +154,20 @@ class NativeReader(Reader):
         name: of the object.
         runs: the nodes of its rows.
         index: its index.
+        compare: whether to compare the Hash of rows that are moved.
     """
 
     def __init__(
-        self, data: bytes, name: BundleName, runs: Sequence[Run], index: NativeIndex
+        self,
+        data: bytes,
+        name: BundleName,
+        runs: Sequence[Run],
+        index: NativeIndex,
+        *,
+        compare: bool = True,
     ) -> None:
         super().__init__(runs)
+        self._compare = compare
         self._index = index
         self._pieces = _lines(data)
         self._heads = _Heads(name)
@@ -192,7 +201,9 @@ class NativeReader(Reader):
             taken, self._at = self._index.take(*where, head=head)
             return taken, []
         new_head = head_of(self._heads.archiver)
-        rows, self._at = self._index.move_rows(*where, head=head, new_head=new_head)
+        rows, self._at = self._index.move_rows(
+            *where, head=head, new_head=new_head, compare=self._compare
+        )
         return len(rows), rows
 
 

@@ -60,9 +60,20 @@ class NativeIndex(Protocol):
         """
 
     def move_rows(
-        self, plain: bytes, at: int, first: int, most: int, *, head: bytes, new_head: bytes
+        self,
+        plain: bytes,
+        at: int,
+        first: int,
+        most: int,
+        *,
+        head: bytes,
+        new_head: bytes,
+        compare: bool,
     ) -> tuple[list[bytes], int]:
-        """Take lines as `take` does; return them with another head, and where the next begins."""
+        """Take lines as `take` does; return them with another head, and where the next begins.
+
+        Hashes are compared only if `compare` is true.
+        """
 
     def name_keys(self) -> bytes:
         """Return 8 bytes for each row: XXH3 of Filename, with the XXH3 of its node as the seed."""
@@ -102,6 +113,9 @@ class MergedRows(Protocol):
 
 class NativeMerge(MergedRows, Protocol):
     """Those rows as the native module has them."""
+
+    def is_order_of(self, index: NativeIndex) -> bool:
+        """Return whether an index has these rows and no others, in this order."""
 
     def index(
         self,

@@ -207,8 +207,9 @@ def inflated(packed: bytes) -> bytes:
         isal_zlib.error: it is no gzip stream, or is damaged.
     """
     size = int.from_bytes(packed[-4:], "little")
-    # What a damaged end names is bounded; rows and indexes shrink less.
-    room = min(size, _RATIO_MOST * len(packed))
+    # What a damaged end names is bounded; rows and indexes shrink less.  Without the one byte more
+    # the library doubles its memory before it sees the end.
+    room = min(size + 1, _RATIO_MOST * len(packed))
     return isal_zlib.decompress(packed, wbits=31, bufsize=max(room, _ROOM_LEAST))
 
 

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
     from jostler.schema.fields import Fields
 
-VERSION = "1.3.0"
+VERSION = "1.4.0"
 """The version that goes with these judges; native/Cargo.toml has the same."""
 NONE = "none"
 _MODULE = "jostler_native"
 # All that is called: a module that was built between two versions may lack some of it.
 _CALLED = (
     *("Judge.accepts", "Judge.read_batch", "Judge.take_rows", "digests", "index_rows"),
-    *("Index.of", "Index.name_keys", "Index.name_keys_of", "Index.take", "Merge"),
+    *("Index.of", "Index.name_keys", "Index.name_keys_of", "Index.take", "Merge.is_order_of"),
     "unlink_unchanged",
 )
 _ALL = attrgetter(*_CALLED)

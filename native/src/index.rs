@@ -121,12 +121,22 @@ impl<T: AsRef<[u8]>> Index<T> {
 
     /// Takes lines that begin at a place, as far as they are the rows from `first` on.
     ///
-    /// `head` is what the lines have before their Filename.
-    pub fn take(&self, plain: &[u8], at: usize, first: usize, most: usize, head: &[u8]) -> Taken {
-        let lines = self.lines(plain, at, first, most, head);
-        let same = self.same(lines.iter().map(|line| line.raw), first);
-        let end = lines[..same].last().map_or(at, |line| line.end);
-        Taken { rows: same, end, names: lines[..same].iter().map(|line| line.name).collect() }
+    /// `head` is what the lines have before their Filename; hashes are compared if `compare` is true.
+    pub fn take(
+        &self,
+        plain: &[u8],
+        at: usize,
+        first: usize,
+        most: usize,
+        head: &[u8],
+        compare: bool,
+    ) -> Taken {
+        let mut lines = self.lines(plain, at, first, most, head);
+        if compare {
+            lines.truncate(self.same(lines.iter().map(|line| line.raw), first));
+        }
+        let end = lines.last().map_or(at, |line| line.end);
+        Taken { rows: lines.len(), end, names: lines.iter().map(|line| line.name).collect() }
     }
 
     /// Returns how many of some blocks are wholly the rows from `first` on, given the number of
@@ -360,7 +370,7 @@ pub mod tests {
         let row = |name: &str, raw: &str| format!("{{\"Filename\":\"{name}\"}},\"raw\":{raw}}}\n");
         let (a, b) = (row("2022/09/29/a", "{\"a\":1}"), row("2022/09/29/b", "{\"b\":1}"));
         let taken = |text: &str| {
-            let found = made.take(text.as_bytes(), 0, 0, 9, HEAD);
+            let found = made.take(text.as_bytes(), 0, 0, 9, HEAD, true);
             assert_eq!(found.names.len(), found.rows);
             (found.rows, found.end)
         };
@@ -372,9 +382,11 @@ pub mod tests {
         {
             assert_eq!(taken(&(a.clone() + other)), (1, a.len()), "{other}");
         }
-        let found = made.take((a.clone() + &b).as_bytes(), a.len(), 1, 1, HEAD);
+        let found = made.take((a.clone() + &b).as_bytes(), a.len(), 1, 1, HEAD, true);
         assert_eq!((found.rows, found.end), (1, a.len() + b.len()));
-        assert_eq!(made.take(b"", 5, 9, 9, HEAD).rows, 0);
+        assert_eq!(made.take(b"", 5, 9, 9, HEAD, true).rows, 0);
+        let other = row("2022/09/29/b", "{\"b\":2}") + &row("2022/09/29/c", "{}");
+        assert_eq!(made.take(other.as_bytes(), 0, 1, 9, HEAD, false).rows, 1, "not compared");
 
         let both = a.clone() + &b;
         let blocks = |blocks: &[(&str, usize)]| {

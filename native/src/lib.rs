@@ -155,7 +155,7 @@ mod jostler_native {
             most: usize,
             head: &[u8],
         ) -> (usize, usize) {
-            let taken = py.detach(|| self.0.take(plain, at, first, most, head));
+            let taken = py.detach(|| self.0.take(plain, at, first, most, head, true));
             (taken.rows, taken.end)
         }
 
@@ -173,8 +173,8 @@ mod jostler_native {
         }
 
         /// Returns these lines with another head, and where the next line begins.
-        #[pyo3(signature = (plain, at, first, most, *, head, new_head))]
-        #[expect(clippy::too_many_arguments, reason = "those of `take`, and one more")]
+        #[pyo3(signature = (plain, at, first, most, *, head, new_head, compare))]
+        #[expect(clippy::too_many_arguments, reason = "those of `take`, and two more")]
         fn move_rows<'py>(
             &self,
             py: Python<'py>,
@@ -184,8 +184,9 @@ mod jostler_native {
             most: usize,
             head: &[u8],
             new_head: &[u8],
+            compare: bool,
         ) -> PyResult<(Vec<Bound<'py, PyBytes>>, usize)> {
-            let taken = py.detach(|| self.0.take(plain, at, first, most, head));
+            let taken = py.detach(|| self.0.take(plain, at, first, most, head, compare));
             let ends = taken.names.iter().skip(1).map(|name| name - head.len()).chain([taken.end]);
             let rows = taken.names.iter().zip(ends).map(|(start, end)| {
                 let rest = &plain[*start..end];
@@ -264,6 +265,12 @@ mod jostler_native {
         #[getter]
         fn repeats(&self) -> usize {
             self.0.repeats
+        }
+
+        /// Returns whether an index has these rows and no others, in this order.
+        fn is_order_of(&self, py: Python<'_>, index: Py<Index>) -> bool {
+            let index = Kept(index);
+            py.detach(|| self.0.is_order_of(&index))
         }
 
         /// Returns the nodes in order, each with the number of its rows.

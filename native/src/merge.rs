@@ -97,6 +97,12 @@ impl<T: AsRef<[u8]> + 'static, I: Deref<Target = Index<T>>> Merge<I> {
         index.identity(row)
     }
 
+    /// Returns whether an index has these rows and no others, in this order.
+    pub fn is_order_of(&self, index: &Index<T>) -> bool {
+        let same = |(place, row): (&Place, &Row)| self.identity(*place) == index.identity(row);
+        self.order.len() == index.rows.len() && self.order.iter().zip(&index.rows).all(same)
+    }
+
     fn compare(&self, one: Place, other: Place) -> Ordering {
         let details = |place| {
             let (_, row, text) = self.row(place);
@@ -208,6 +214,24 @@ mod tests {
         assert_eq!(made.added(), Some((&b"t"[..], &b"t"[..])));
         let other = Merge::new(vec![index("n2", &["c", "b", "a"]), index("n1", &["z"])]);
         assert_eq!(made.digest(), other.digest());
+    }
+
+    #[test]
+    fn an_index_is_told_from_others_by_its_rows_and_their_order() {
+        let made = Merge::new(vec![index("n2", &["b", "a"]), index("n2", &["a", "c"])]);
+        assert!(made.is_order_of(&index("n2", &["a", "b", "c"])));
+        for (node, names) in [
+            ("n2", &["a", "b"][..]),
+            ("n2", &["a", "b", "c", "d"]),
+            ("n2", &["a", "c", "b"]),
+            ("n2", &["a", "b", "d"]),
+            ("n1", &["a", "b", "c"]),
+        ] {
+            assert!(!made.is_order_of(&index(node, names)), "{node} {names:?}");
+        }
+        let mut changed = index("n2", &["a", "b", "c"]);
+        changed.rows[2].hash[0] ^= 1;
+        assert!(!made.is_order_of(&changed), "another content");
     }
 
     #[test]

@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostler.archive import compact as compaction
-from jostler.archive import compact_merge, compact_order, native_index
+from jostler.archive import compact_merge, compact_order, compact_proof, native_index
 from jostler.archive.address import find_moved
 from jostler.archive.audit.remake import compression_of
 from jostler.archive.audit.stream import blocks_of
@@ -221,6 +220,46 @@ def test_a_row_that_differs_from_its_index_stops_the_removal_of_its_bundle() -> 
     assert len(names(bucket)) == 2
 
 
+def differing(data: Made, index: Made, name: str, number: int) -> list[Made]:
+    """Return a bundle of one file with a row of another content, of which only the Hash tells."""
+    others = (bundle([(name, b'{"v":%d}' % v)], number=number)[0] for v in range(2, 10))
+    other = next(one for one in others if len(one.data) == len(data.data))
+    return [replace(data, data=other.data), index]
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["the one that stays", "the one that is left out"])
+def test_a_repeat_that_differs_from_its_index_stops_the_removal_of_its_bundle(which: int) -> None:
+    """Of a row that is left out, the result shows nothing: it is compared where it lies."""
+    bucket = MemoryBucket()
+    parts = [bundle([("a.json", b'{"v":1}')], number=n) for n in (1, 2)]
+    put(bucket, parts[1 - which])
+    put(bucket, differing(*parts[which], "a.json", number=which + 1))
+    put(bucket, bundle([("b.json", b"{}")], number=3))
+
+    result = compact_all(bucket)
+
+    damaged = parts[which][0].name
+    assert [(one.url, one.reason) for one in result.left] == [(f"{bucket.url}/{damaged}", DAMAGED)]
+    assert [(one.inputs, one.rows, one.repeats) for one in result.done] == [(2, 2, 0)]
+    assert damaged in bucket.objects
+
+
+def test_a_bundle_that_differs_from_its_index_stays_although_the_result_is_there() -> None:
+    """Its rows are in the merged bundle, by its index: what it has instead is in no other."""
+    bucket = MemoryBucket()
+    parts = [bundle([(f"{n}.json", b'{"v":1}')], number=n) for n in (1, 2)]
+    for part in parts:
+        put(bucket, part)
+    compact_all(bucket)
+    put(bucket, differing(*parts[0], "1.json", number=1))
+
+    result = compact_all(bucket)
+
+    assert [one.reason for one in result.left] == [DAMAGED]
+    assert not result.done
+    assert len(bucket.objects) == 4
+
+
 def test_a_bundle_whose_index_is_no_text_is_left_alone() -> None:
     """And stops no other."""
     bucket = MemoryBucket()
@@ -308,7 +347,7 @@ def test_a_whole_bundle_of_the_results_name_with_other_rows_stops_everything(
             put(bucket, forged)
         return merge(group, inputs, plan, **how)
 
-    monkeypatch.setattr(compaction, "merge", stored_meanwhile)
+    monkeypatch.setattr(compact_proof, "merge", stored_meanwhile)
 
     result = compact_all(bucket)
 
@@ -500,14 +539,13 @@ def test_a_merge_that_left_out_an_input_removes_none(monkeypatch: pytest.MonkeyP
     """Data and index that agree are not enough: they must have the rows of all inputs."""
 
     def fewer(group: Any, inputs: Any, plan: Any, **how: Any) -> Any:  # noqa: ANN401
-        made = merge(group, inputs[:1], planned(group, inputs[:1]), **how)
-        return replace(made, identities=tuple(plan.order.identities()))
+        return merge(group, inputs[:1], planned(group, inputs[:1]), **how)
 
     bucket = MemoryBucket()
     put(bucket, bundle([("a.json", b"{}")], number=1))
     put(bucket, bundle([("b.json", b"{}")], number=2))
     before = dict(bucket.objects)
-    monkeypatch.setattr(compaction, "merge", fewer)
+    monkeypatch.setattr(compact_proof, "merge", fewer)
 
     assert [one.reason for one in compact_all(bucket).left] == [FAILED, FAILED]
 

@@ -18,9 +18,10 @@ from jostler.archive import native_index
 from jostler.archive.audit import proof
 from jostler.archive.audit.bundle import Checked, check
 from jostler.archive.compact_input import read_input
-from jostler.archive.compact_merge import merge, planned
+from jostler.archive.compact_merge import planned
 from jostler.archive.compact_order import order_of
 from jostler.archive.compact_plan import Group, Member, member_in_memory
+from jostler.archive.compact_proof import proven_merge
 from jostler.archive.compact_rows import InputError
 from jostler.format.blocks import Block, BlockWriter
 from jostler.format.compression import FAST
@@ -125,7 +126,7 @@ def merged(objects: list[tuple[Made, Made]]) -> Any:  # noqa: ANN401
             for member, (data, index) in zip(listed, objects, strict=True)
         ]
         plan = planned(group, inputs)
-        made = merge(group, inputs, plan, bucket=BUCKET, version="jostler@2")
+        made = proven_merge(group, inputs, plan, bucket=BUCKET, version="jostler@2")
         for one in inputs:
             one.read_all()
     except InputError as exc:

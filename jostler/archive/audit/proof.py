@@ -57,6 +57,10 @@ class Proof(Protocol):
     def plain_bytes(self) -> int:
         """Bytes of its lines."""
 
+    @property
+    def native(self) -> NativeIndex | None:
+        """Its index, if the native module has read it."""
+
     def keys(self) -> Sequence[bytes]:
         """Return the key of each row; see `bundle.keys`."""
 
@@ -102,22 +106,22 @@ class _Native:
 
     _name: BundleName
     _url: str
-    _index: NativeIndex
+    native: NativeIndex
     plain_bytes: int = 0
 
     @property
     def rows(self) -> int:
-        return len(self._index)
+        return len(self.native)
 
     def keys(self) -> Sequence[bytes]:
-        return self._index.keys(self._name.datatype)
+        return self.native.keys(self._name.datatype)
 
     def identities(self) -> Sequence[tuple[str, str, bytes]]:
-        return self._index.identities()
+        return self.native.identities()
 
     def is_of(self, data: bytes) -> bool:
         """Return whether the data object is what the index says."""
-        places = self._index.blocks()
+        places = self.native.blocks()
         blocks = by_blocks(data, ((offset, length) for offset, length, _ in places))
         try:
             return self._has(zip(blocks, (rows for *_, rows in places), strict=True))
@@ -131,7 +135,7 @@ class _Native:
             self.plain_bytes += sum(len(plain) for plain, _ in some)
             head = head or head_of(some[0][0], 0, self._name, self._url)
             while head and some:
-                taken = self._index.take_blocks(some, line, head=head)
+                taken = self.native.take_blocks(some, line, head=head)
                 line += sum(rows for _, rows in some[:taken])
                 del some[:taken]
                 if some:  # a merged bundle's rows have several heads
@@ -146,7 +150,7 @@ class _Native:
         """Return the head of a block's last line; empty if it has not these rows."""
         at, end = 0, line + rows
         while line < end:
-            taken, at = self._index.take(plain, at, line, end - line, head=head)
+            taken, at = self.native.take(plain, at, line, end - line, head=head)
             line += taken
             if line < end:
                 before, head = head, head_of(plain, at, self._name, self._url)
@@ -169,6 +173,8 @@ def _together(blocks: Iterable[tuple[bytes, int]]) -> Iterator[list[tuple[bytes,
 
 class _Python:
     """The proof by Python; if it fails, nothing is known yet."""
+
+    native = None
 
     def __init__(self, name: BundleName, url: str, index_url: str) -> None:
         self.plain_bytes = 0

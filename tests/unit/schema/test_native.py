@@ -90,8 +90,9 @@ def stub(version: str, *, accepts: bool | None = None) -> Any:  # noqa: ANN401 -
             return accepts
 
     index = SimpleNamespace(of=None, take=None, name_keys=None, name_keys_of=None)
-    rest = dict.fromkeys(("Merge", "digests", "index_rows", "unlink_unchanged"))
-    return SimpleNamespace(VERSION=version, Judge=Judge, Index=index, **rest)
+    merge = SimpleNamespace(is_order_of=None)
+    rest = dict.fromkeys(("digests", "index_rows", "unlink_unchanged"))
+    return SimpleNamespace(VERSION=version, Judge=Judge, Index=index, Merge=merge, **rest)
 
 
 def without(name: str) -> Any:  # noqa: ANN401 - a module
