@@ -86,6 +86,7 @@ def test_flush_uploads_early_and_the_agent_lives_on(spool: Spool, bucket: str, d
         leave_free(disk / "ballast", 1 * MIB)
         agent.wait_for("disk.lacking", action="flush")
         assert agent.wait_for("bundle.stored")["files"] == 5
+        assert not path_of(spool.experiment).exists()  # only -disk-lack-action stop tells services
         spool.write_many(20, first=5)
         for _ in range(20):
             agent.wait_for("file.taken")
