@@ -144,6 +144,29 @@ def test_rows_that_nothing_tells_are_not_counted_as_none(
     assert "2 days: 7 objects, at least 3 rows, " in told
 
 
+def test_what_is_left_of_a_day_goes_too(
+    archive: KeptArchive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An index without data, and a text index without either; they are counted."""
+    first, second = archive.names[:2]
+    archive.storage.remove(str(first))
+    for name in (str(second), str(index_of(second))):
+        archive.storage.remove(name)
+    archive.storage.put_new(second.token_filters, b"tokens", {})
+    sizes = sum(info.size_bytes for info in archive.storage.list("") if "/2026/01/02/" in info.name)
+    assert main(flags(archive)) == 0
+    told = capsys.readouterr().out
+    assert f"2026/01/02/: 2 objects, 0 rows, {sizes} B" in told
+
+    assert main(flags(archive, "-yes")) == 0
+    left = {name for name in archive.objects() if "/tables/" not in name}
+    assert left == {str(archive.names[2]), str(index_of(archive.names[2]))}
+
+    archive.storage.put_new(first.token_filters, b"tokens", {})
+    assert main(flags(archive, "-yes")) == 0
+    assert first.token_filters not in archive.objects()
+
+
 def test_a_day_with_an_object_that_is_no_bundle_stays(
     archive: KeptArchive, capsys: pytest.CaptureFixture[str]
 ) -> None:
