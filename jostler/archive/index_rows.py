@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import orjson
@@ -34,18 +34,21 @@ _END_BYTES = 10  # the empty last block and the trailer: what follows the last b
 _GO_FOLDERS = 5  # of an absolute Filename: datatype, yyyy, mm, dd, name
 
 
+_Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
 class _Raw(msgspec.Struct, gc=False):
     Filename: str
     Size: int
-    TimeAdded: datetime
+    TimeAdded: _Instant
     Datatype: str
     Node: str
     Line: int
     Hash: str
     Offset: int
     Length: int
-    Start: datetime | msgspec.UnsetType | None = msgspec.UNSET
-    End: datetime | None = None
+    Start: _Instant | msgspec.UnsetType | None = msgspec.UNSET
+    End: _Instant | None = None
     WorkID: str | None = None
 
 

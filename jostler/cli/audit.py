@@ -15,9 +15,9 @@ from jostler.archive.audit.days import Limits
 from jostler.archive.audit.mend import Mender
 from jostler.archive.audit.printer import Printer
 from jostler.archive.audit.remake import fields_of
-from jostler.archive.audit.scope import Scope, datatypes_of
+from jostler.archive.audit.scope import Scope, datatypes_of, strays
 from jostler.cli.archive_command import Archive, Command
-from jostler.cli.keeping import bucket_of, kept_places, staging_of, tables_of
+from jostler.cli.keeping import bucket_of, data_dirs_of, kept_places, staging_of, tables_of
 from jostler.cli.keeping_flags import AUDIT, PLACES, PROJECT, Fix, Report
 from jostler.cli.messages import DONE, FAILED
 
@@ -73,6 +73,9 @@ def run(archive: Archive, _: list[str]) -> int:
     for place in places if tables else ():
         printer.expect(place, datatypes_of(storage, place, scope))
     with printer.recording():
+        if scope.is_whole:
+            whose = values["experiment"] or values["organization"]
+            printer.strays(strays(storage, [] if whose else data_dirs_of(archive), places))
         for day in audit(storage, places, scope, limits):
             archive.tally.days += 1
             archive.tally.rows += sum(day.rows.values())

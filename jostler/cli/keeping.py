@@ -34,6 +34,13 @@ def bucket_of(archive: Archive) -> Storage:
     return archive.bucket(archive.values["bucket"])
 
 
+def data_dirs_of(archive: Archive) -> Sequence[str]:
+    """Return the directories of -gcs-data-dir: v1 goes with v2."""
+    data_dir: str = archive.values["gcs-data-dir"]
+    v2 = [f"{data_dir.removesuffix('v1')}v2"] if data_dir.endswith("v1") else []
+    return [data_dir, *v2]
+
+
 def kept_places(archive: Archive, storage: Storage) -> Sequence[Place]:
     """Return the places of -experiment, or of all experiments, that the bucket has.
 
@@ -45,11 +52,7 @@ def kept_places(archive: Archive, storage: Storage) -> Sequence[Place]:
     """
     values = archive.values
     named = archive.places() if values["experiment"] else ()
-    data_dir = values["gcs-data-dir"]
-    both = [data_dir]
-    if data_dir.endswith("v1"):
-        both.append(f"{data_dir.removesuffix('v1')}v2")
-    found = places_of(storage, both, [values["experiment"]] if named else [])
+    found = places_of(storage, data_dirs_of(archive), [values["experiment"]] if named else [])
     wanted = values["organization"]
     return [
         *named,

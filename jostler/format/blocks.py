@@ -198,19 +198,26 @@ class _Waiting(NamedTuple):
 
 
 def inflated(packed: bytes) -> bytes:
-    """Decompress a whole gzip stream into one piece of memory, of the size that its end names.
+    """Decompress exactly one gzip stream into one piece of memory, of the size that its end names.
 
     Without that the library doubles its memory again and again and copies what it has, which takes
-    an index two to three times as long.
+    an index several times as long.
 
     Raises:
-        isal_zlib.error: it is no gzip stream, or is damaged.
+        isal_zlib.error: it is no gzip stream, is damaged, or something follows it.
     """
     size = int.from_bytes(packed[-4:], "little")
     # What a damaged end names is bounded; rows and indexes shrink less.  Without the one byte more
     # the library doubles its memory before it sees the end.
     room = min(size + 1, _RATIO_MOST * len(packed))
-    return isal_zlib.decompress(packed, wbits=31, bufsize=max(room, _ROOM_LEAST))
+    inflate = isal_zlib.decompressobj(zlib.MAX_WBITS | 16)
+    plain: bytes = inflate.decompress(packed, max(room, _ROOM_LEAST))
+    if not inflate.eof:  # larger than its end names
+        plain += inflate.flush()
+    if not inflate.eof or inflate.unused_data:
+        problem = "truncated, or more than one gzip stream"
+        raise isal_zlib.error(problem)  # type: ignore[operator] # the stub says value for class
+    return plain
 
 
 def read_block(packed: bytes) -> bytes:

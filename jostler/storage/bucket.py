@@ -130,6 +130,13 @@ class Storage(Protocol):
     def folders(self, prefix: str) -> tuple[str, ...]:
         """Return the sorted folders directly below `prefix`, which is empty or ends with `/`."""
 
+    def beside(self, prefix: str) -> tuple[str, ...]:
+        """Return the sorted names of the objects directly below `prefix`, in none of its folders.
+
+        Args:
+            prefix: empty or with a slash at its end.
+        """
+
     def remove(self, name: str, version: str = "") -> None:
         """Delete an object; do nothing if there is none.
 

@@ -201,6 +201,14 @@ class DirectoryStorage:
             return tuple(sorted(name for name in found if prefix or name not in _OWN))
         return ()
 
+    def beside(self, prefix: str) -> tuple[str, ...]:
+        """List the files right below."""
+        with _translated(prefix), suppress(FileNotFoundError, NotADirectoryError):
+            with os.scandir(self._root / prefix) as scan:
+                found = [entry.name for entry in scan if not entry.is_dir(follow_symlinks=False)]
+            return tuple(f"{prefix}{name}" for name in sorted(found))
+        return ()
+
     def remove(self, name: str, version: str = "") -> None:
         """Unlink a file and the directories that are then empty: a bucket has no directories."""
         path = self._path(name)

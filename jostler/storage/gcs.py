@@ -200,6 +200,19 @@ class GcsStorage:
                 pass
             return tuple(sorted(f.removeprefix(prefix).rstrip("/") for f in pages.prefixes))
 
+    def beside(self, prefix: str) -> tuple[str, ...]:
+        """List with a delimiter."""
+        with _bucket_exists(self.url), self._asking(prefix):
+            blobs = self._client.list_blobs(
+                self._name,
+                prefix=prefix,
+                delimiter="/",
+                fields="items(name),nextPageToken",
+                page_size=PAGE,
+                **self._how,
+            )
+            return tuple(sorted(blob.name for blob in blobs))
+
     def remove(self, name: str, version: str = "") -> None:
         """Delete an object; with `version`, only that generation."""
         condition = {"if_generation_match": int(version)} if version else {}

@@ -15,7 +15,7 @@ from jostler.archive.audit.bigquery_tables import AuditTables, open_tables
 from jostler.archive.audit.days import Limits, Schemas
 from jostler.archive.audit.mend import Mender
 from jostler.archive.audit.printer import Printer
-from jostler.archive.audit.scope import datatypes_of, days, places_of
+from jostler.archive.audit.scope import datatypes_of, days, places_of, strays
 from jostler.storage import open_storage
 from loader.bucket import split_url
 from loader.cli.audit_options import NO_FIX, ORPHANS, parse
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from jostler.archive.audit.scope import ListedDay
-    from jostler.format.names import Place
     from jostler.storage import Storage
     from loader.cli.audit_options import AuditOptions
 
@@ -91,10 +90,14 @@ def _of_bucket(
         small_bytes=options.small_bytes, many=options.many, today=datetime.now(UTC).date()
     )
     schemas = Schemas(storage)
-    for place in _places(options, storage) if tables else ():
+    places = places_of(storage, _data_dirs(options), options.experiment)
+    for place in places if tables else ():
         printer.expect(place, datatypes_of(storage, place, options.scope))
     with printer.recording():
-        for wave in _waves(_listed(options, storage)):
+        if options.scope.is_whole:
+            dirs = [] if options.experiment else _data_dirs(options)
+            printer.strays(strays(storage, dirs, places))
+        for wave in _waves(day for place in places for day in days(storage, place, options.scope)):
             for day in audit_days(
                 spark, url, wave, limits=limits, schemas=schemas, patience_s=options.patience_s
             ):
@@ -102,13 +105,8 @@ def _of_bucket(
     return printer
 
 
-def _places(options: AuditOptions, storage: Storage) -> list[Place]:
-    return places_of(storage, [f"autoload/{api}" for api in options.api], options.experiment)
-
-
-def _listed(options: AuditOptions, storage: Storage) -> Iterator[ListedDay]:
-    for place in _places(options, storage):
-        yield from days(storage, place, options.scope)
+def _data_dirs(options: AuditOptions) -> list[str]:
+    return [f"autoload/{api}" for api in options.api]
 
 
 def _waves(listed: Iterable[ListedDay]) -> Iterator[list[ListedDay]]:

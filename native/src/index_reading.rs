@@ -7,6 +7,7 @@ use memchr::memchr;
 
 use crate::hash::{HASH_BYTES, Hash};
 use crate::index::{Row, Run, Shared, Span};
+use crate::moments;
 
 const DIGITS_MOST: usize = 18;
 /// Bytes that are looked at together: a count of them fits into a byte, and they fill registers.
@@ -159,7 +160,7 @@ impl<'a> Lines<'a> {
         self.cursor.eat(b"\",\"Size\":")?;
         let size = self.cursor.number()?;
         self.cursor.eat(b",\"TimeAdded\":\"")?;
-        let added = self.cursor.string()?;
+        let added = self.cursor.instant()?;
         self.place()?;
         let cursor = &mut self.cursor;
         if cursor.number()? != rows as u64 + 1 {
@@ -173,11 +174,11 @@ impl<'a> Lines<'a> {
         let length = cursor.number()?;
         cursor.eat(b",\"Start\":")?;
         let begins = cursor.at;
-        let start = cursor.fact()?;
+        let start = cursor.fact(Cursor::instant)?;
         cursor.eat(b",\"End\":")?;
-        let end = cursor.fact()?;
+        let end = cursor.fact(Cursor::instant)?;
         cursor.eat(b",\"WorkID\":")?;
-        let facts = [start, end, cursor.fact()?];
+        let facts = [start, end, cursor.fact(Cursor::string)?];
         let last = span(begins, cursor.at);
         cursor.eat(b"}}\n")?;
         Some(Row {
@@ -244,12 +245,21 @@ impl Cursor<'_> {
         Some(span(start, end))
     }
 
-    fn fact(&mut self) -> Option<Span> {
+    /// Takes an instant, as `jostler/format/row.py: instant` writes it, and the quote behind it.
+    fn instant(&mut self) -> Option<Span> {
+        let taken = self.string()?;
+        let text = taken.of(self.text);
+        let is_instant = text.len() == 27 && text[26] == b'Z' && moments::is_timestamp(text);
+        is_instant.then_some(taken)
+    }
+
+    /// Takes null, or what `value` takes behind a quote.
+    fn fact(&mut self, value: fn(&mut Self) -> Option<Span>) -> Option<Span> {
         if self.eat(b"null").is_some() {
             return Some(Span::default());
         }
         self.eat(b"\"")?;
-        self.string()
+        value(self)
     }
 
     fn number(&mut self) -> Option<u64> {

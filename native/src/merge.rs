@@ -211,7 +211,10 @@ mod tests {
         assert_eq!(made.order, [(1, 0), (0, 1), (0, 0), (2, 1)]);
         assert_eq!(made.repeats, 1);
         assert_eq!(made.runs(), [("n1".to_owned(), 1), ("n2".to_owned(), 3)]);
-        assert_eq!(made.added(), Some((&b"t"[..], &b"t"[..])));
+        assert_eq!(
+            made.added(),
+            Some((&b"2022-09-29T01:02:03.000004Z"[..], &b"2022-09-29T01:02:03.000004Z"[..]))
+        );
         let other = Merge::new(vec![index("n2", &["c", "b", "a"]), index("n1", &["z"])]);
         assert_eq!(made.digest(), other.digest());
     }

@@ -194,6 +194,15 @@ def test_the_folders_below_a_prefix_are_those_that_hold_objects(bucket: Storage)
     assert bucket.folders("v2/") == ("org1",)
 
 
+def test_the_objects_beside_folders_are_those_directly_below_a_prefix(bucket: Storage) -> None:
+    """Not what lies in a folder whose name begins alike."""
+    for name in ("top", "v2/b", "v2/a.b", "v2/a/x", "v2/a-b/x", "v21/x"):
+        bucket.put_new(name, b"1", {})
+    assert bucket.beside("v2/") == ("v2/a.b", "v2/b")
+    assert bucket.beside("") == ("top",)
+    assert bucket.beside("none/") == bucket.beside("v2/b/") == ()
+
+
 def test_an_object_is_read_at_the_version_that_was_listed_or_not_at_all(bucket: Storage) -> None:
     """What was judged is what is copied and loaded."""
     bucket.put_new("x.gz", b"1", {})
@@ -329,6 +338,7 @@ CALLS: dict[str, Callable[[Storage], object]] = {
     "list": lambda bucket: list(bucket.list("")),
     "written": lambda bucket: list(bucket.written("")),
     "folders": lambda bucket: bucket.folders(""),
+    "beside": lambda bucket: bucket.beside(""),
     "remove": lambda bucket: bucket.remove("x.gz"),
     "clock": lambda bucket: bucket.clock(),
 }

@@ -57,6 +57,13 @@ class MemoryBucket:
         below = {name[len(prefix) :] for name in self.objects if name.startswith(prefix)}
         return tuple(sorted({rest.partition("/")[0] for rest in below if "/" in rest}))
 
+    def beside(self, prefix: str) -> tuple[str, ...]:
+        return tuple(
+            name
+            for name in sorted(self.objects)
+            if name.startswith(prefix) and "/" not in name[len(prefix) :]
+        )
+
     def metadata(self, name: str, version: str = "") -> Mapping[str, str]:
         self.read(name, version)
         return self.objects[name][2]

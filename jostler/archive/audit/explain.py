@@ -12,7 +12,10 @@ from __future__ import annotations
 import zlib
 from base64 import b64decode
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
 
 from jostler.archive.audit.problem import NO_INDEX, Kind
 from jostler.archive.hashes import digest
@@ -30,7 +33,22 @@ INDEX_TYPES = {
     **dict.fromkeys(("Size", "Line", "Offset", "Length"), int),
 }
 FACTS = ("Start", "End", "WorkID")
+_Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+INTEGER_MOST = 2**63 - 1
+_Number = Annotated[int, msgspec.Meta(ge=0, le=INTEGER_MOST)]
 _GO_INDEX_KEYS = {"Filename", "Size", "TimeAdded"}
+
+
+class IndexValues(msgspec.Struct, gc=False):
+    """The members of an index row of which not every text or number is a value of its column."""
+
+    Size: _Number
+    Line: _Number
+    Offset: _Number
+    Length: _Number
+    TimeAdded: _Instant
+    Start: _Instant | None = None
+    End: _Instant | None = None
 
 
 @dataclass(slots=True)
@@ -159,6 +177,10 @@ class Explainer:
             entry = self._members(name, one.raw, number) if one else {}
             bad = [key for key, kind in INDEX_TYPES.items() if type(entry.get(key)) is not kind]
             bad += [key for key in FACTS if not isinstance(entry.get(key), str | None)]
+            bad = bad or _wrong_values(entry)
+            if one and not bad and one.archiver["Filename"] != entry["Filename"]:
+                detail = f"archiver has Filename {one.archiver['Filename']!r}, raw has another"
+                self._found.add(name, Kind.DISAGREES, detail, number)
             if entry and bad:
                 detail = f"the index row has no good {', '.join(bad)}"
                 self._found.add(name, Kind.DISAGREES, detail, number)
@@ -242,6 +264,17 @@ class Explainer:
         found = "" if one.go else str(entry.get("Hash", ""))
         node = self._node(line)
         self._found.files.append((node, datatype, filename, digest(one.raw), found, rejected))
+
+
+def _wrong_values(entry: dict[str, Any]) -> list[str]:
+    """Return the members that have the right type, and no value that their column takes."""
+    wrong = []
+    for one in msgspec.structs.fields(IndexValues):
+        try:
+            msgspec.convert(entry.get(one.name), one.type)
+        except msgspec.ValidationError:
+            wrong.append(one.name)
+    return wrong
 
 
 def _column_problems(name: BundleName, one: Row, url: str) -> list[tuple[bool, str]]:

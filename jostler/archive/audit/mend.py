@@ -27,6 +27,7 @@ from jostler.archive.keeping import Looked, Made, store_then_remove
 from jostler.archive.lines import RowError, lines_of
 from jostler.archive.pairs import other_half
 from jostler.errors import ConflictError, JostlerError, MissingError
+from jostler.storage import upload_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -174,6 +175,8 @@ class Mender:
         )
         version = bundle.index.version if bundle.index else ""
         made = replace(made, replaces=version)
+        if bundle.index and old is not None:
+            self._quarantine(bundle.index, old)
         try:
             store_then_remove(self.storage, [made], [])
         except ConflictError:
@@ -213,22 +216,24 @@ class Mender:
                     fields=self.fields.get(name.datatype),
                 ),
             )
+        # Filters first: nobody misses them, and without their data they would be a problem.
+        filters = self._listed(name.token_filters)
+        old = [Looked(info.name, info.version) for info in filters]
         # Data first, unlike in compaction: an index that is left alone is recognized by the copy of
         # its data in quarantine (`_orphan`).  Damaged data that is left alone would be salvaged
         # once more, without the hashes that verify its rows.
-        old = [Looked(bundle.data.name, bundle.data.version)]
+        old.append(Looked(bundle.data.name, bundle.data.version))
         if bundle.index:
             old.append(Looked(bundle.index.name, bundle.index.version))
         # A merged bundle of which no row is lost keeps its name: it is replaced, not removed.
         old = [one for one in old if one.name not in {new.name for new in made}]
         # The copies are stored before anything is removed; the bytes are those that were salvaged
         # from.
-        self._quarantine(bundle.data, data)
+        place = self._quarantine(bundle.data, data)
         if bundle.index and index is not None:
             self._quarantine(bundle.index, index)
         store_then_remove(self.storage, made, old)
         where = f"; they are in {made[0].name}" if made else ""
-        place = self._quarantine_url(bundle.data.name)
         return f"{saved.summary}{where}; the damaged object is in {place}"
 
     def _new_bundle(
@@ -264,9 +269,9 @@ class Mender:
         )
         if not (is_rest or self.orphans):
             raise CannotMendError("-fix=orphans removes it")
-        self._quarantine(info, self._read(info))
+        place = self._quarantine(info, self._read(info))
         store_then_remove(self.storage, [], [Looked(info.name, info.version)])
-        return f"the index was moved to {self._quarantine_url(info.name)}"
+        return f"the index was moved to {place}"
 
     def _filters(self, info: ObjectInfo) -> str:
         """Remove token filters without data: nothing is lost that a bundle does not give again."""
@@ -310,13 +315,19 @@ class Mender:
         wrong = {Kind.NO_INDEX, Kind.DISAGREES, Kind.DAMAGED}
         return found is not None and not any(one.kind in wrong for one in found.problems)
 
-    def _quarantine(self, info: ObjectInfo, data: bytes) -> None:
+    def _quarantine(self, info: ObjectInfo, data: bytes) -> str:
+        """Store a copy of an object; return its URL.
+
+        An object that was damaged once more has other bytes: its copy has their digest in its name.
+        """
         name = f"{self.prefix}{QUARANTINE}{info.name}"
         metadata = {"quarantined-from": f"{self.storage.url}/{info.name}"}
-        store_then_remove(self.staging, [Made(name=name, data=data, metadata=metadata)], [])
-
-    def _quarantine_url(self, name: str) -> str:
-        return f"{self.staging.url}/{self.prefix}{QUARANTINE}{name}"
+        try:
+            store_then_remove(self.staging, [Made(name=name, data=data, metadata=metadata)], [])
+        except ConflictError:
+            name = f"{name}.{upload_id(data)}"
+            store_then_remove(self.staging, [Made(name=name, data=data, metadata=metadata)], [])
+        return f"{self.staging.url}/{name}"
 
 
 def _same_rows(data: bytes, other: bytes) -> bool:

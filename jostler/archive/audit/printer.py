@@ -7,20 +7,19 @@ table `audits` has it afterwards, also if the audit is interrupted or fails.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from jostler.archive.audit import report
 from jostler.archive.audit.audit import Sums
 from jostler.archive.audit.mend import Mended
+from jostler.archive.audit.problem import Kind, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-    from datetime import date
 
     from jostler.archive.audit.audit import DayFound
     from jostler.archive.audit.mend import Mender
-    from jostler.archive.audit.problem import Problem
     from jostler.archive.audit.scope import Scope
     from jostler.format.names import Place
 
@@ -73,13 +72,19 @@ class Printer:
         self._mender = mender
         self._tables = tables
         self._left = self._mended = 0
-        self._unwritten: list[tuple[Place, str, date, Mended]] = []
+        self._unwritten: list[tuple[Place | None, str, date, Mended]] = []
         self._seen: dict[tuple[Place, str], set[date]] = {}
 
     def expect(self, place: Place, datatypes: Iterable[str]) -> None:
         """Say what is looked at: a datatype of which no day is found may have rows in BigQuery."""
         for datatype in datatypes:
             self._seen.setdefault((place, datatype), set())
+
+    def strays(self, found: Iterable[tuple[str, str]]) -> None:
+        """Print what lies beside the experiments: names, each with the reason."""
+        for name, why in found:
+            self.sums.problems[Kind.FOREIGN] += 1
+            self._print(None, "", date.max, Mended(Problem(name, 0, Kind.FOREIGN, why)))
 
     def day(self, day: DayFound) -> None:
         """Print the problems of a day; mend them first if that is asked."""
@@ -122,7 +127,7 @@ class Printer:
         if self._tables:
             self._tables.write(report.rows(ends, self._bucket, now))
 
-    def _print(self, place: Place, datatype: str, day: date, end: Mended) -> None:
+    def _print(self, place: Place | None, datatype: str, day: date, end: Mended) -> None:
         self._mended += bool(end.done)
         self._left += not end.done
         if self._tables:

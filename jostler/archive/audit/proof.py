@@ -18,8 +18,8 @@ import msgspec
 from isal import isal_zlib
 from orjson import dumps
 
-from jostler.archive.audit.explain import nodes_of
-from jostler.archive.audit.stream import BlocksError, by_blocks
+from jostler.archive.audit.explain import IndexValues, nodes_of
+from jostler.archive.audit.stream import BlocksError, by_blocks, header_bytes
 from jostler.archive.lines import RowError, row
 from jostler.archive.native_index import native_index
 from jostler.format.blocks import inflated
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from jostler.format.index_row import IndexRaw
     from jostler.format.names import BundleName
 
+
 HASH_BYTES = 16
 ROWS_AT_ONCE = 256
 """Rows that are compared together: enough to hash several at once, and few enough for the cache."""
@@ -42,8 +43,15 @@ BLOCKS_AT_ONCE = 16
 _HEAD_END = b'},"raw":'
 _FILENAME = b'"Filename":'
 _OPENED = ord("{")
+
+
+class _Values(msgspec.Struct, gc=False):
+    raw: IndexValues
+
+
 # Only a row with Start, null or not, has the hash of `raw`: an older form proves nothing here.
 _ROWS = msgspec.json.Decoder(IndexRow)
+_VALUES = msgspec.json.Decoder(_Values)
 
 
 class Proof(Protocol):
@@ -84,6 +92,8 @@ def proven(
         index: its bytes.
     """
     if name.datatype == REJECTED:  # their Hash is that of Content
+        return None
+    if not header_bytes(index):
         return None
     try:
         text = inflated(index)
@@ -204,9 +214,13 @@ class _Python:
         """Return whether the data object is what an index of today's form says."""
         try:
             index_rows = _ROWS.decode_lines(text)
+            _VALUES.decode_lines(text)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return False
-        if not index_rows or not self._is_index(data, index_rows):
+        # The decoder passes over empty lines.
+        if not text.endswith(b"\n") or len(index_rows) != text.count(b"\n"):
+            return False
+        if not self._is_index(data, index_rows):
             return False
         self._rows = rows = [one.raw for one in index_rows]
         places = _places(rows)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from jostler.archive import index_rows
-from jostler.archive.audit.explain import nodes_of
+from jostler.archive.audit.explain import INTEGER_MOST, nodes_of
 from jostler.archive.audit.stream import blocks_of
 from jostler.archive.hashes import digest
 from jostler.archive.keeping import Made
@@ -92,6 +92,15 @@ def known_files(index_name: BundleName, bucket: str, index: bytes | None) -> lis
     return files
 
 
+def of_another(name: BundleName, rows: Iterable[Row]) -> str:
+    """Return the object that a row names if it is another one; empty if none does.
+
+    In a copy of a bucket the rows name an object of that name in the other bucket.
+    """
+    urls = (str(one.archiver["ArchiveURL"]) for one in rows)
+    return next((url for url in urls if not url.endswith(f"/{name}")), "")
+
+
 def by_filename(files: Iterable[File]) -> Known:
     """Return files by Filename."""
     found: dict[str, list[File]] = {}
@@ -122,7 +131,7 @@ def index_of(
         fields: fill Start, End and WorkID.
 
     Raises:
-        CannotError: the data is no whole stream, or a line is no row.
+        CannotError: the data is no whole stream, or a line is no row of this bundle.
     """
     try:
         lines = lines_of(data)
@@ -131,6 +140,8 @@ def index_of(
         raise CannotError(f"the index cannot be made: {exc}") from exc
     if not rows:
         raise CannotError("the index cannot be made: there are no rows")
+    if other := of_another(name, rows):
+        raise CannotError(f"the index is not made: its rows are those of {other}")
     blocks = blocks_of(data, lines)
     if rows[0].go:
         return _go_index(index_name, rows, known, added, data)
@@ -229,7 +240,7 @@ def _entry(  # noqa: PLR0917 - what is known of a row
         start, end = (None if t is None else micros(t) for t in (before.start, before.end))
         facts = Facts(start, end, before.work_id)
     # The old row counted the line breaks of the file, which `raw` does not have.
-    size = max(before.size, len(one.raw))
+    size = max(before.size if before.size <= INTEGER_MOST else 0, len(one.raw))
     return _Entry(filename, size, micros(before.added), found, facts)
 
 

@@ -79,12 +79,12 @@ def summary(sums: Sums, left: int, mended: int) -> dict[str, Any]:
 
 
 def rows(
-    ends: Iterable[tuple[Place, str, date, Mended]], bucket: str, when: datetime
+    ends: Iterable[tuple[Place | None, str, date, Mended]], bucket: str, when: datetime
 ) -> list[dict[str, Any]]:
     """Return the rows of `jostler.audits` about problems.
 
     Args:
-        ends: place, datatype and day of each problem, and its end.
+        ends: place, datatype and day of each problem, and its end; no place: beside them all.
         bucket: URL of the bucket.
         when: now.
     """
@@ -93,7 +93,7 @@ def rows(
             "Time": rfc3339(when),
             "Command": "audit",
             "Bucket": bucket,
-            "Experiment": place.experiment,
+            "Experiment": place.experiment if place else None,
             "Datatype": datatype,
             "date": None if day.year > 2099 else day.isoformat(),  # noqa: PLR2004 - beside the days
             "Kind": fields["kind"],

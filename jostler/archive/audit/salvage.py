@@ -1,9 +1,10 @@
 """Read what can still be read of a damaged bundle, and make a new bundle of it.
 
-**Invariant:** where an index has a row's Hash, the row is taken only if its bytes have that hash.
-Where no hash is known, no row of a damaged block is taken, and none at all if it is not known which
-block is damaged: a wrong row must not become a good one.  A row that is taken keeps each byte but
-its ArchiveURL, which becomes the new object's.
+**Invariant:** where an index has a row's Hash, the row is taken only if its `raw` has that hash and
+its other columns are those that the index row has.  Where no hash of the whole `raw` is known, no
+row of a damaged block is taken, and none at all if it is not known which block is damaged: a wrong
+row must not become a good one.  A row that is taken keeps each byte but its ArchiveURL, which
+becomes the new object's.
 
 Pure: takes bytes, returns bytes.
 """
@@ -11,15 +12,24 @@ Pure: takes bytes, returns bytes.
 from __future__ import annotations
 
 from base64 import b64decode
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import orjson
+from isal import isal_zlib
 
 from jostler.archive.audit.explain import nodes_of
-from jostler.archive.audit.remake import by_filename, facts_of, index_of, known_files, micros
+from jostler.archive.audit.remake import (
+    by_filename,
+    facts_of,
+    index_of,
+    known_files,
+    micros,
+    of_another,
+)
 from jostler.archive.audit.stream import part, readable
 from jostler.archive.compact_order import digest_of
 from jostler.archive.hashes import digest
@@ -32,13 +42,15 @@ from jostler.format.node_table import Run, header
 from jostler.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from jostler.archive.files import File
     from jostler.bundle.index_fields import IndexFields
 
 _SHOWN = 20
+_Columns = tuple[object, object, object]
+"""date, Version and GitCommit."""
 
 
 class DoubtfulError(Exception):
@@ -55,6 +67,7 @@ class Salvaged:
         lost_files: their Filenames.
         verified: whether each row was held against a hash.
         known: whether an index showed how many rows there were.
+        named: whether it named every line up to the last one that it knew.
         nodes: of a merged bundle the node of each row; else empty.
         doubtful: bytes of rows that no hash verifies and that lie in a damaged block.
     """
@@ -64,6 +77,7 @@ class Salvaged:
     lost_files: list[str] = field(default_factory=list)
     verified: bool = False
     known: bool = False
+    named: bool = True
     nodes: list[str] = field(default_factory=list)
     doubtful: int = 0
 
@@ -77,6 +91,8 @@ class Salvaged:
             saved += f", {self.doubtful} bytes of a damaged block are left out"
         if not self.known:
             return f"{saved}; without its index it is not known which lines are lost"
+        if not self.named:
+            saved += ", lines that its index does not name are left out"
         if not self.lost:
             return f"{saved}, none is lost"
         names = ", ".join(self.lost_files[:_SHOWN])
@@ -96,38 +112,104 @@ def salvage(name: BundleName, bucket: str, data: bytes, index: bytes | None) -> 
     Raises:
         DoubtfulError: a row with wrong bytes could not be told from a good one.
     """
-    index_name = replace(name, kind=Kind.INDEX)
-    files = sorted(known_files(index_name, bucket, index), key=lambda file: file.line)
+    files = known_files(replace(name, kind=Kind.INDEX), bucket, index)
+    files = sorted({(one.line, one.filename): one for one in files}.values(), key=_line_of)
     if not files or any(file.offset is None or file.length is None for file in files):
         if name.is_merged:
             raise DoubtfulError("a merged bundle cannot be read in part without its index")
-        return _unverified(data, files)
+        return _unverified(name, data, files)
+    return _verified(name, data, files, index or b"")
+
+
+def _line_of(file: File) -> int:
+    return file.line
+
+
+def _verified(name: BundleName, data: bytes, files: Sequence[File], index: bytes) -> Salvaged:
+    """Return the rows that have the Hash that the index has of them.
+
+    Raises:
+        DoubtfulError: nodes are not known, no Hash is of whole rows, or rows are another bundle's.
+    """
     nodes = _nodes(name, data, files)
+    columns, sure = _columns_of(index, name), _sure_lines(name, data)
     found = Salvaged(known=True, verified=True)
-    for (offset, length), same in groupby(files, key=lambda file: (file.offset, file.length)):
+    found.named = [file.line for file in files] == list(range(1, len(files) + 1))
+    known = zip(files, nodes, strict=True)
+    for (offset, length), same in groupby(known, key=lambda one: (one[0].offset, one[0].length)):
         assert offset is not None
         assert length is not None
+        there: dict[str, list[Row]] = {}
         # What follows the last line feed is a row that is cut off.
-        lines = part(data[offset : offset + length]).split(b"\n")[:-1]
-        for number, file in enumerate(same):
-            one = _row(lines[number] + b"\n") if number < len(lines) else None
-            is_it = one is not None and one.archiver["Filename"] == file.filename
-            _take(found, file, one if one and is_it and _has_hash(one, file) else None)
-    lost = set(found.lost)
-    found.nodes = [
-        node for file, node in zip(files, nodes, strict=bool(nodes)) if file.line not in lost
-    ]
+        for line in part(data[offset : offset + length]).split(b"\n")[:-1]:
+            if one := _row(line + b"\n"):
+                _check_own(name, [one] if one.line in sure else [])
+                there.setdefault(str(one.archiver["Filename"]), []).append(one)
+        for file, node in same:
+            left = there.get(file.filename, [])
+            rows = [
+                one
+                for one in left
+                if _has_hash(one, file)
+                # A Hash is that of `raw`, or of a part of it, alone.
+                and (one.line in sure or _columns(one) == columns.get((file.filename, file.line)))
+            ]
+            _take(found, file, rows[0] if rows else None)
+            if rows:
+                left.remove(rows[0])
+                found.nodes.append(node)
+    if not name.is_merged:
+        found.nodes.clear()
     return found
 
 
-def _nodes(name: BundleName, data: bytes, files: Sequence[File]) -> list[str]:
-    """Return the node of each row of a merged bundle; nothing for a bundle of one node.
+def _columns_of(index: bytes, name: BundleName) -> dict[tuple[str, int], _Columns]:
+    """Return what an index says of the columns beside `raw` of each row, by Filename and line.
+
+    Nothing of rows of rejected1, for no Hash is of the whole of their `raw`.
+    """
+    found: dict[tuple[str, int], _Columns] = {}
+    lines = isal_zlib.decompress(index, wbits=31).split(b"\n") if name.datatype != REJECTED else []
+    for line in lines:
+        with suppress(RowError, KeyError, TypeError, ValueError, OverflowError):
+            one = row(line)
+            raw = members(one.raw)
+            if str(raw["ArchiveURL"]).endswith(f"/{name}"):
+                found[str(raw["Filename"]), int(raw["Line"])] = _columns(one)
+    return found
+
+
+def _columns(one: Row) -> _Columns:
+    """Return the columns that a row and its index row share."""
+    return one.date, one.archiver["Version"], one.archiver["GitCommit"]
+
+
+def _sure_lines(name: BundleName, data: bytes) -> set[bytes]:
+    """Return the lines of the blocks that are known not to be damaged.
 
     Raises:
-        DoubtfulError: they are not known.
+        DoubtfulError: none is known, and no Hash is of whole rows.
+    """
+    there = readable(data)
+    if name.datatype == REJECTED and (not there.is_sure or (there.doubtful and not there.parts)):
+        raise DoubtfulError("a Hash is that of Content alone, and any row may be damaged")
+    lines = (line + b"\n" for plain in there.parts for line in plain.split(b"\n"))
+    return set(lines) if there.is_sure else set()
+
+
+def _check_own(name: BundleName, rows: Iterable[Row]) -> None:
+    if other := of_another(name, rows):
+        raise DoubtfulError(f"its rows are those of {other}")
+
+
+def _nodes(name: BundleName, data: bytes, files: Sequence[File]) -> list[str]:
+    """Return the node of each row.
+
+    Raises:
+        DoubtfulError: those of a merged bundle are not known.
     """
     if not name.is_merged:
-        return []
+        return [name.node] * len(files)
     try:
         nodes = nodes_of(data)
     except ValueError:
@@ -164,7 +246,7 @@ def _take(found: Salvaged, file: File, one: Row | None) -> None:
         found.rows.append(one)
 
 
-def _unverified(data: bytes, files: Sequence[File]) -> Salvaged:
+def _unverified(name: BundleName, data: bytes, files: Sequence[File]) -> Salvaged:
     """Return rows that no hash verifies: without index, or with one of the Go agent.
 
     Raises:
@@ -180,6 +262,7 @@ def _unverified(data: bytes, files: Sequence[File]) -> Salvaged:
         raise DoubtfulError("its check sum is wrong, and no index says which rows are good")
     if there.doubtful and not rows:
         raise DoubtfulError("it is damaged, and no index says which rows are good")
+    _check_own(name, rows)
     found = Salvaged(known=bool(files), doubtful=there.doubtful)
     if not files:
         found.rows = rows

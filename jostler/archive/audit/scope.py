@@ -20,6 +20,8 @@ from jostler.format.names import (
     Day,
     Kind,
     Place,
+    check_experiment,
+    check_organization,
     parse_token_filters,
 )
 
@@ -149,6 +151,55 @@ def places_of(
 
 def _folders(storage: Storage, prefix: str) -> list[str]:
     return [name for name in storage.folders(prefix) if name not in OWN_FOLDERS]
+
+
+def strays(
+    storage: Storage, data_dirs: Iterable[str], places: Iterable[Place]
+) -> Iterator[tuple[str, str]]:
+    """Yield what lies beside the experiments and their datatypes, name and reason: it is nobody's.
+
+    These are objects beside the folders of experiments, organizations and datatypes, and folders
+    that no experiment or organization can have.  Tables, schemas, assets and token filters are
+    passed over.
+
+    Args:
+        storage: the bucket.
+        data_dirs: such as `autoload/v1`.
+        places: those whose datatypes are looked at.
+
+    Raises:
+        TransientError: a request to the bucket fails.
+    """
+    for above in sorted({data_dir.rpartition("/")[0] for data_dir in data_dirs}):
+        yield from _beside(storage, f"{above}/")
+    for data_dir in data_dirs:
+        roots = [f"{data_dir}/"]
+        if data_dir.endswith("v2"):
+            good, strange = _checked(storage, roots[0], check_organization)
+            yield from strange
+            roots = [f"{roots[0]}{name}/" for name in good]
+        for root in roots:
+            yield from _checked(storage, root, check_experiment)[1]
+    for place in places:
+        yield from _beside(storage, f"{place.root}/")
+
+
+def _checked(
+    storage: Storage, root: str, check: Callable[[str], str]
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return the folders whose names are allowed; and what else is there, with the reasons."""
+    good, strange = [], list(_beside(storage, root))
+    for folder in _folders(storage, root):
+        try:
+            good.append(check(folder))
+        except ValueError as exc:
+            strange.append((f"{root}{folder}/", f"what is in it is not looked at: {exc}"))
+    return good, strange
+
+
+def _beside(storage: Storage, root: str) -> Iterator[tuple[str, str]]:
+    # An empty object with the name of a folder is how programs with a file tree make one.
+    yield from ((name, "lies beside the folders") for name in storage.beside(root) if name != root)
 
 
 def datatypes_of(storage: Storage, place: Place, scope: Scope) -> list[str]:
