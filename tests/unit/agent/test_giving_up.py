@@ -97,9 +97,11 @@ def test_nothing_goes_if_the_record_cannot_be_written(
         patch.setattr("jostler.bundle.reserve.Reserve.write", lambda *_: False)
         assert world.give_up() == 0
         assert left(world) == ["a", "b"]
+        world.write(f"{DAY}/c.json", content_of(2), rename=False, announced=False)
         assert world.give_up() == 0
+        assert world.in_flight.files == 2  # one list waits, not one more each second
     world.run(3)
-    assert left(world) == []
+    assert left(world) == ["c"]
     assert world.bucket.given_up().total() == world.tally.given_up["foo1"] == 2
     named = [one.fields["file"] for one in caplog.records if one.message == "file.given_up"]  # type: ignore[attr-defined]
     assert named == [f"{DAY}/a.json", f"{DAY}/b.json"]
@@ -217,6 +219,27 @@ def test_the_oldest_day_goes_first_whatever_the_datatype(tmp_path: Path) -> None
 
     assert paths() == ["b1/2026/01/01/x.json"]
     assert paths("b1/2026/01/01/x.json") == ["a1/2026/01/02/y.json"]
+
+
+def test_a_list_that_cannot_be_stored_holds_up_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another's index has its name."""
+    monkeypatch.setattr(giving_up, "FILES_MOST", 1)
+    write(world, "a", "b", "c")
+    while world.give_up():
+        pass
+    world.bucket.next_taken = "index1"
+    world.run(5)
+    assert world.bucket.given_up().total() == 2
+
+
+def test_what_the_agent_never_takes_does_not_go(world: World) -> None:
+    """Whatever it is, it is not the agent's."""
+    write(world, "a")
+    (world.spool / DAY / "a.txt").touch()
+    assert world.give_up() == 1
+    assert (world.spool / DAY / "a.txt").exists()
 
 
 def test_a_bad_file_that_stays_does_not_go(world: World) -> None:
