@@ -258,6 +258,7 @@ def test_a_file_that_is_written_or_has_just_changed_does_not_go(
     monkeypatch.setattr(world.giving_up, "_young_ns", 3_600_000_000_000)
     space = structs.replace(PLENTY, free_bytes=0)
     assert world.giving_up.give_up(space) == 0
+    assert (world.giving_up.unsent, world.journal.load()) == (0, ([], []))  # no list of none
     monkeypatch.setattr(world.giving_up, "_young_ns", -1)
     seen = giving_up._seen
 
