@@ -34,12 +34,10 @@ class OldDay:
 
     Attributes:
         listed: what the bucket has of it.
-        rows: of its bundles, as their metadata or their indexes say; None if neither does.
         kept: why it is left; empty if it may go.
     """
 
     listed: ListedDay
-    rows: int | None
     kept: str
 
     @property
@@ -87,14 +85,10 @@ def old_days(
         TransientError: the bucket cannot be listed.
     """
     for place in places:
-        for listed in days(storage, place, scope):
+        for listed in days(storage, place, scope, metadata=True):  # which says how many rows
             there = listed.bundles or listed.orphans or listed.lost_filters
             if listed.datatype in scope.datatypes and there:
-                yield OldDay(
-                    listed=listed,
-                    rows=_rows(storage, listed),
-                    kept=_too_young(listed, min_age, now),
-                )
+                yield OldDay(listed=listed, kept=_too_young(listed, min_age, now))
 
 
 def _too_young(listed: ListedDay, min_age: timedelta, now: datetime) -> str:
@@ -112,24 +106,29 @@ def _too_young(listed: ListedDay, min_age: timedelta, now: datetime) -> str:
     return ""
 
 
-def _rows(storage: Storage, listed: ListedDay) -> int | None:
-    found = [_rows_of(storage, bundle) for bundle in listed.bundles]
+def rows_of(storage: Storage, day: OldDay) -> int | None:
+    """Return how many rows a day has, by metadata or else indexes; None if neither says it.
+
+    Raises:
+        TransientError: an index cannot be read.
+    """
+    found = [_rows_of(storage, bundle) for bundle in day.listed.bundles]
     known = [rows for rows in found if rows is not None]
     return sum(known) if len(known) == len(found) else None
 
 
 def _rows_of(storage: Storage, bundle: Bundle) -> int | None:
     """Return how many rows a bundle has: by its metadata, else by its index."""
+    rows = bundle.data.metadata.get("rows", "")
+    if rows.isdecimal():
+        return int(rows)
+    if not bundle.index:
+        return None
     try:
-        rows = storage.metadata(bundle.data.name, bundle.data.version).get("rows", "")
-        if rows.isdecimal():
-            return int(rows)
-        if bundle.index:
-            index = storage.read(bundle.index.name, bundle.index.version).data
-            return len(known_files(bundle.index_name, storage.url, index)) or None
+        index = storage.read(bundle.index.name, bundle.index.version).data
     except MissingError:  # it went away meanwhile
         return 0
-    return None
+    return len(known_files(bundle.index_name, storage.url, index)) or None
 
 
 def delete_day(storage: Storage, day: OldDay) -> int:

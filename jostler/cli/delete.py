@@ -9,7 +9,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from jostler.archive.delete import OldDay, delete_day, old_days
+from jostler.archive.delete import OldDay, delete_day, old_days, rows_of
 from jostler.cli.archive_command import Archive, Command
 from jostler.cli.audit import scope_of
 from jostler.cli.keeping import bucket_of, deleted_place, tables_of
@@ -100,27 +100,28 @@ class Deletion:
     def _day(self, day: OldDay) -> bool:
         """Delete or show one day; say whether it is gone, or would be."""
         listed = day.listed
-        rows = "an unknown number of rows" if day.rows is None else counted(day.rows, "row")
-        text = f"{listed.folder}: {_sum(len(day.objects), rows, day.size_bytes)}"
+        rows = rows_of(self._storage, day)
+        known = "an unknown number of rows" if rows is None else counted(rows, "row")
+        text = f"{listed.folder}: {_sum(len(day.objects), known, day.size_bytes)}"
         other = day.kept or self._shared(day)
         if other:
             self._left += 1
             self._line(f"LEFT {text}: {other}")
             return False
         if self._yes:
-            self._record(day, "begun")
+            self._record(day, rows, "begun")
             try:
                 delete_day(self._storage, day)
             except JostlerError as exc:
                 self._left += 1
                 self._line(f"LEFT {text}: {with_hint(exc)}; a part may be gone: delete again")
                 return False
-            self._record(day, "done")
+            self._record(day, rows, "done")
         self._line(f"{'DELETED' if self._yes else 'WOULD DELETE'} {text}")
         self._days += 1
         self._objects += len(day.objects)
-        self._rows += day.rows or 0
-        self._rows_unknown |= day.rows is None
+        self._rows += rows or 0
+        self._rows_unknown |= rows is None
         self._bytes += day.size_bytes
         return True
 
@@ -166,7 +167,7 @@ class Deletion:
                 self._partitions_found += 1
                 self._line(f"{'DELETED' if self._yes else 'WOULD DELETE'} {text}")
 
-    def _record(self, day: OldDay, status: str) -> None:
+    def _record(self, day: OldDay, rows: int | None, status: str) -> None:
         if not self._tables:
             return
         listed = day.listed
@@ -180,7 +181,7 @@ class Deletion:
             "Object": listed.folder,
             "Status": status,
             "Objects": len(day.objects),
-            "Rows": day.rows,
+            "Rows": rows,
             "Bytes": day.size_bytes,
         }
         self._tables.write([row])

@@ -238,9 +238,9 @@ class Late:
     def __getattr__(self, name: str) -> object:
         return getattr(self._storage, name)
 
-    def list(self, prefix: str, *more: str) -> Iterator[ObjectInfo]:
+    def list(self, prefix: str, *more: str, **how: bool) -> Iterator[ObjectInfo]:
         hidden = self._late if prefix.endswith("/") else ""
-        return (one for one in self._storage.list(prefix, *more) if one.name != hidden)
+        return (one for one in self._storage.list(prefix, *more, **how) if one.name != hidden)
 
 
 def test_a_half_that_comes_while_the_days_are_listed_is_not_missed(archive: KeptArchive) -> None:

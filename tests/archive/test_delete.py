@@ -133,6 +133,25 @@ def test_a_deletion_that_the_bucket_refuses_counts_only_what_is_gone(
         assert {name for name in archive.objects() if "/tables/" not in name} == set()
 
 
+def test_to_show_what_would_go_asks_for_no_bundle(
+    gcs: GcsServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The listings say how many rows each has; an archive has millions."""
+    gcs.create_bucket("listed")
+    with FaultyServer(gcs.port) as proxy:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", proxy.url)
+        archive = KeptArchive(open_storage("listed"))
+        fill(archive)
+        proxy.seen.clear()
+        assert main(flags(archive)) == 0
+        where = ["-bucket", archive.storage.url, "-experiment", "exp"]
+        assert main(["retention", *where, "-retain", "foo1=30"]) == 0
+        asked = list(proxy.seen)
+    assert ": 4 objects, 6 rows," in capsys.readouterr().out
+    assert asked
+    assert not [request for request in asked if ".jsonl" in request]
+
+
 def test_rows_that_nothing_tells_are_not_counted_as_none(
     archive: KeptArchive, capsys: pytest.CaptureFixture[str]
 ) -> None:

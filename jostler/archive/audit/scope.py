@@ -213,14 +213,22 @@ def datatypes_of(storage: Storage, place: Place, scope: Scope) -> list[str]:
     return [name for name in storage.folders(f"{place.root}/") if name not in {INDEX, _CHECKS}]
 
 
-def days(storage: Storage, place: Place, scope: Scope) -> Iterator[ListedDay]:
+def days(
+    storage: Storage, place: Place, scope: Scope, *, metadata: bool = False
+) -> Iterator[ListedDay]:
     """Yield the days of a place that hold anything, in order of days, then of datatypes.
+
+    Args:
+        storage: the bucket.
+        place: of the experiment.
+        scope: what to look at.
+        metadata: whether the objects are listed with theirs.
 
     Raises:
         TransientError: a request to the bucket fails.
     """
     streams = [
-        _by_day(storage, f"{place.root}/{folder}/", scope)
+        _by_day(storage, f"{place.root}/{folder}/", scope, metadata=metadata)
         for folder in storage.folders(f"{place.root}/")
         if folder != _CHECKS
         and (not scope.datatypes or folder in scope.datatypes or folder == INDEX)
@@ -236,7 +244,9 @@ def days(storage: Storage, place: Place, scope: Scope) -> Iterator[ListedDay]:
         yield from _paired(storage, place, day, listed, scope)
 
 
-def _by_day(storage: Storage, folder: str, scope: Scope) -> Iterator[tuple[date, list[ObjectInfo]]]:
+def _by_day(
+    storage: Storage, folder: str, scope: Scope, *, metadata: bool = False
+) -> Iterator[tuple[date, list[ObjectInfo]]]:
     start = f"{folder}{Day(scope.first).path}/" if scope.first else ""
     # The character behind the slash: all of the last day comes before it.
     end = f"{folder}{Day(scope.last).path}0" if scope.last else ""
@@ -249,7 +259,7 @@ def _by_day(storage: Storage, folder: str, scope: Scope) -> Iterator[tuple[date,
             return date.min  # lies beside the days
 
     # A name beside the days may stand among them; it makes a group of its own.
-    groups = groupby(storage.list(folder, start, end), key=day_of)
+    groups = groupby(storage.list(folder, start, end, metadata=metadata), key=day_of)
     held: list[ObjectInfo] = []
     for day, objects in groups:
         if day == date.min:
