@@ -99,6 +99,36 @@ def test_a_partition_that_has_expired_is_not_missed(world: World, kept: KeptArch
     world.sql("DELETE FROM jostler.loads WHERE TRUE")  # it no longer agrees, as the test wants it
 
 
+def test_a_table_that_is_gone_is_told_and_made_again(world: World, kept: KeptArchive) -> None:
+    """It is no failure to ask for it."""
+    world.client.delete_table(f"{world.project}.{TABLE}")
+    told = [by(world) for by in (by_jostler, by_spark)]
+    assert told[0] == told[1]
+    status, (problem, _) = told[0]
+    assert (status, problem["kind"]) == (1, "day-differs")
+    assert "BigQuery has 0 rows, the ledger says 7" in problem["detail"]
+    assert by_jostler(world, "-fix")[0] == 0
+    assert world.load().code == 0
+    assert len(world.rows()) == 7
+    assert by_jostler(world)[0] == 0
+
+
+def test_a_folder_that_no_table_can_have_is_told(world: World, kept: KeptArchive) -> None:
+    """Its name goes into no query; what lies beside the experiments is of none of them."""
+    names = ["autoload/v1/exp/b`ad\n/x", "autoload/v1/x"]
+    for name in names:
+        kept.storage.put_new(name, b"x", {})
+    told = [by(world) for by in (by_jostler, by_spark)]
+    assert told[0] == told[1]
+    assert sorted(one["object"] for one in told[0][1][:-1]) == names
+    rows = world.sql("SELECT DISTINCT Experiment, Object, Kind, date FROM jostler.audits")
+    assert {(row["Experiment"], row["Object"]) for row in rows} == {
+        ("exp", names[0]),
+        (None, names[1]),
+    }
+    assert {(row["Kind"], row["date"]) for row in rows} == {("foreign", None)}
+
+
 @pytest.mark.long
 def test_problems_are_mended_by_spark_as_by_threads(world: World, kept: KeptArchive) -> None:
     """In a real bucket; the damaged object is in staging, the index is filled as agents fill it."""

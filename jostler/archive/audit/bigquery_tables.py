@@ -144,7 +144,8 @@ class AuditTables:
     def _has_expired(self, table: TableName, day: date) -> bool:
         """Return whether BigQuery has deleted a day's partition because of its age."""
         if str(table) not in self._lifetimes:
-            with translated(f"table {table}"):
+            partitioning = None
+            with translated(f"table {table}"), suppress(NotFound):  # then its rows are missing
                 partitioning = self._client.get_table(str(table), **self._how).time_partitioning
             lifetime_ms = partitioning.expiration_ms if partitioning else None
             self._lifetimes[str(table)] = int(lifetime_ms or 0)

@@ -20,6 +20,7 @@ from jostler.format.names import (
     Day,
     Kind,
     Place,
+    check_archived_datatype,
     check_experiment,
     check_organization,
     parse_token_filters,
@@ -190,11 +191,19 @@ def _checked(
     """Return the folders whose names are allowed; and what else is there, with the reasons."""
     good, strange = [], list(_beside(storage, root))
     for folder in _folders(storage, root):
-        try:
-            good.append(check(folder))
-        except ValueError as exc:
-            strange.append((f"{root}{folder}/", f"what is in it is not looked at: {exc}"))
+        if why := _why_not(folder, check):
+            strange.append((f"{root}{folder}/", f"what is in it is not looked at: {why}"))
+        else:
+            good.append(folder)
     return good, strange
+
+
+def _why_not(name: str, check: Callable[[str], str]) -> str:
+    try:
+        check(name)
+    except ValueError as exc:
+        return str(exc)
+    return ""
 
 
 def _beside(storage: Storage, root: str) -> Iterator[tuple[str, str]]:
@@ -210,7 +219,9 @@ def datatypes_of(storage: Storage, place: Place, scope: Scope) -> list[str]:
     """
     if scope.datatypes:
         return sorted(scope.datatypes - {INDEX})
-    return [name for name in storage.folders(f"{place.root}/") if name not in {INDEX, _CHECKS}]
+    folders = storage.folders(f"{place.root}/")
+    # Other folders have no table; their objects are reported.
+    return [one for one in folders if one != INDEX and not _why_not(one, check_archived_datatype)]
 
 
 def days(
