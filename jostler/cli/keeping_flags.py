@@ -5,11 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 from enum import StrEnum
 
+from msgspec.structs import replace
+
 from jostler.cli.archive_flags import WHERE
 from jostler.cli.flags import Flag, boolean, day, duration, lines, one_of, size, whole, words
 
 KEPT = ("bucket", "experiment", "organization", "gcs-data-dir", "datatype", "location", "naming")
-PLACES = tuple(flag for flag in WHERE if flag.name in KEPT)
+_HELP = {"datatype": "datatypes, repeated or with commas"}
+PLACES = tuple(
+    replace(flag, help=_HELP.get(flag.name, flag.help)) for flag in WHERE if flag.name in KEPT
+)
 """Of the flags that say where an archive is, those that say it of the bucket."""
 PROJECT = (
     Flag(name="project", default="", help="project in BigQuery; without it BigQuery is not asked"),

@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 from base64 import b64encode
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -113,16 +114,33 @@ def made_at_random(rng: random.Random) -> Bucket:
     return bucket
 
 
-def put_rejected(bucket: Any) -> BundleName:  # noqa: ANN401 - a fake
+def put_rejected(
+    bucket: Any,  # noqa: ANN401 - a fake
+    *,
+    node: str = "n1",
+    number: int = 77,
+    hour: int = 0,
+) -> BundleName:
     """Store a bundle of rejected files with odd names."""
     names = ("bad.json", "odd \u202e\x1b.json", 'q"\\x.json', "日本.json")
     made = [
         (name, orjson.dumps({"Filename": name, "Size": 3, "Reason": "no-json", "Detail": "d",
-                             "TimeAdded": "2026-01-03T00:00:00Z", "Datatype": "foo1",
+                             "TimeAdded": f"2026-01-03T{hour:02}:00:00Z", "Datatype": "foo1",
                              "Content": b64encode(b"{%d:" % nth).decode()}))
         for nth, name in enumerate(names)
     ]  # fmt: skip
-    data, _ = bundle(made, datatype="rejected1", number=77)
+    return put_files(bucket, made, node=node, number=number)
+
+
+def put_files(
+    bucket: Any,  # noqa: ANN401 - a fake
+    files: list[tuple[str, bytes]],
+    *,
+    node: str,
+    number: int,
+) -> BundleName:
+    """Store rows of rejected1."""
+    data, _ = bundle(files, datatype="rejected1", node=node, number=number)
     name = BundleName.parse(data.name)
     index = remade(name, index_of(name), bucket.url, data.data, known={}, added=NOW)
     for one in (data, index):
@@ -395,6 +413,7 @@ def test_rows_of_another_bundle_are_left_to_the_keeper(
     before = archive.objects()
     ends = audited(archive.storage, fix=True)
     assert {one["status"] for one in ends} == {"found"}
+    assert "other-day" not in {one["kind"] for one in ends}
     assert any(f"its rows are those of gs://memory/{other}" in one["done"] for one in ends)
     assert archive.objects() == before
 
@@ -406,6 +425,124 @@ def test_a_bundle_that_is_moved_away_takes_its_token_filters_along(archive: Kept
     archive.swap(name, lambda data: data[:-3])
     audited(archive.storage, fix=True)
     assert name.token_filters not in archive.objects()
+    assert audited(archive.storage) == []
+
+
+# What was not missed when it was broken
+
+
+def test_one_wrong_index_row_of_a_merged_bundle_is_told_alone(archive: KeptArchive) -> None:
+    """The others have nodes that the bundle's name has not."""
+    for first, node in ((0, "n1"), (3, "n2")):
+        archive.put(contents(range(first, first + 3)), node=node)
+    compact_all(archive.storage)
+    (name,) = (BundleName.parse(one.name) for one in archive.storage.list(f"{PLACE.root}/foo1/"))
+
+    def change(rows: list[Any]) -> list[Any]:
+        rows[4]["raw"]["Hash"] = "0" * 32
+        return rows
+
+    archive.swap_rows(index_of(name), change)
+    (problem,) = audited(archive.storage)
+    assert (problem["kind"], problem["line"]) == ("disagrees", 5)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_table_of_nodes_of_other_rows_is_told(archive: KeptArchive, rows: int) -> None:
+    """Too few of them, or too many."""
+    for first, node in ((0, "n1"), (2, "n2")):
+        archive.put(contents(range(first, first + 2)), node=node)
+    compact_all(archive.storage)
+    (name,) = (one.name for one in archive.storage.list(f"{PLACE.root}/foo1/"))
+    archive.swap(name, lambda data: data.replace(b"n1 2\n", b"n1 %d\n" % rows))
+    told = {(one["kind"], one["object"], one["detail"]) for one in audited(archive.storage)}
+    detail = f"4 rows, but {2 + rows} in its table of nodes"
+    assert ("damaged", name, detail) in told
+
+
+def test_the_hash_of_rejected_content_is_checked_and_made_again(archive: KeptArchive) -> None:
+    """It is not that of `raw`."""
+    name = put_rejected(archive.storage)
+    good = archive.get(index_of(name))
+
+    def change(rows: list[Any]) -> list[Any]:
+        rows[1]["raw"]["Hash"] = rows[0]["raw"]["Hash"]
+        return rows
+
+    archive.swap_rows(index_of(name), change)
+    (problem,) = audited(archive.storage)
+    assert (problem["kind"], problem["line"]) == ("disagrees", 2)
+    audited(archive.storage, fix=True)
+    assert gzip.decompress(archive.get(index_of(name))) == gzip.decompress(good)
+
+
+def test_rejected_files_are_the_same_if_node_name_and_content_are(archive: KeptArchive) -> None:
+    """Whenever they were rejected; not those of another node."""
+    first = put_rejected(archive.storage)
+    put_rejected(archive.storage, node="n2", number=78)
+    assert audited(archive.storage) == []
+    again = put_rejected(archive.storage, number=79, hour=5)
+    told = audited(archive.storage)
+    assert [(one["kind"], one["object"], one["line"]) for one in told] == [
+        ("repeated", str(again), line) for line in (1, 2, 3, 4)
+    ]
+    assert f"{first}, line 1" in told[0]["detail"]
+
+
+def test_rejected_files_whose_content_is_not_known_are_not_the_same(archive: KeptArchive) -> None:
+    """They were too large, or could not be read."""
+    raw = {"Filename": "a", "Size": 9, "TimeAdded": "2026-01-03T00:00:00Z", "Datatype": "foo1"}
+    for number in (1, 2):
+        files = [("a.json", orjson.dumps(raw | {"Content": "", "Number": number}))]
+        put_files(archive.storage, files, node="n1", number=number)
+    assert audited(archive.storage) == []
+
+
+def test_so_many_small_bundles_are_well(archive: KeptArchive) -> None:
+    """One more is too many."""
+    for number, told in ((1, []), (2, []), (3, ["small"])):
+        archive.put(contents([number]))
+        limits = replace(LIMITS, many=2)
+        days = audit(archive.storage, [PLACE], Scope(), limits)
+        assert [str(problem.kind) for day in days for problem in day.problems] == told
+
+
+def test_the_times_of_an_index_of_the_go_agent_are_kept(archive: KeptArchive) -> None:
+    """Of the rows that it had."""
+    name = archive.put_go()
+    good = gzip.decompress(archive.get(index_of(name)))
+    archive.swap(index_of(name), lambda _: gzip.compress(b"\n".join(good.split(b"\n")[:-1])))
+    audited(archive.storage, fix=True)
+    made = gzip.decompress(archive.get(index_of(name)))
+    assert made.split(b"\n")[:-1] == good.split(b"\n")[:-1]
+    assert len(made) == len(good)
+
+
+def test_a_file_of_the_go_agent_that_jostler_has_stored_too_is_a_repeat(
+    archive: KeptArchive,
+) -> None:
+    """The one names it by its path on the node, the other by its place below the datatype."""
+    gos = archive.put_go()
+    lines = gzip.decompress(archive.get(gos)).split(b"\n")
+    raws = {f"m{n}.json": line[line.index(b'},"Raw":') + 8 : -1] for n, line in enumerate(lines, 1)}
+    mine = archive.put({"m2.json": raws["m2.json"]}, node=gos.node)
+    archive.put({"m3.json": raws["m3.json"]}, node=gos.node, day=DAY.replace(day=3))
+    (problem,) = audited(archive.storage)
+    assert (problem["kind"], problem["object"]) == ("repeated", str(mine))
+    assert f"{gos}, line 2" in problem["detail"]
+
+
+def test_a_time_that_the_go_agent_does_not_write_is_told(archive: KeptArchive) -> None:
+    """The loader rewrites the form that it writes, and no other."""
+    name = archive.put_go()
+
+    def change(index: bytes) -> bytes:
+        return gzip.compress(gzip.decompress(index).replace(b"2026/01/02T0", b"2026-01-02T0", 1))
+
+    archive.swap(index_of(name), change)
+    (problem,) = audited(archive.storage)
+    assert (problem["kind"], problem["line"]) == ("disagrees", 1)
+    audited(archive.storage, fix=True)
     assert audited(archive.storage) == []
 
 
