@@ -160,7 +160,8 @@ def merge(
     url, index_url = f"{bucket}/{name}", f"{bucket}/{replace(name, kind=Kind.INDEX)}"
     data, writer = _data(group, inputs, order, url, compression, compare=compare)
     index = BlockWriter(compression)
-    index.add_rows(order.index(group.day.iso, group.datatype, url, index_url, writer.blocks))
+    for text, rows in order.index(group.day.iso, group.datatype, url, index_url, writer.blocks):
+        index.add(text, rows)
     first, last = order.added()
     about = {
         "rows": str(len(order)),
@@ -231,12 +232,11 @@ def _write_rows(
             for number, reader in at_node:
                 _asked(number, reader.pass_over)
             continue
-        firsts, moved = {}, {}
-        for number, reader in at_node:
-            firsts[number] = reader.line
-            moved[number] = _asked(number, partial(reader.moved, head_of))
-        places = order.places(line, rows)
-        writer.add_rows([moved[source][row - firsts[source]] for source, row in places])
+        moved = [
+            (number, reader.line, _asked(number, partial(reader.moved, head_of)))
+            for number, reader in at_node
+        ]
+        order.write(writer, line, rows, moved)
         line += rows
     for number, reader in enumerate(readers):
         _asked(number, reader.finish)

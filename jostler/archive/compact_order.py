@@ -20,6 +20,7 @@ import msgspec
 import orjson
 
 from jostler.archive.native_index import MergedRows, native_merge
+from jostler.format.blocks import BLOCK_BYTES
 from jostler.format.index_row import IndexRaw, IndexRow, RowArchiver
 
 if TYPE_CHECKING:
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 
     from jostler.archive.audit.proof import Proof
     from jostler.archive.compact_input import Input
+    from jostler.archive.compact_rows import Moved
     from jostler.archive.native_index import NativeMerge
     from jostler.archive.repeats import Identity
-    from jostler.format.blocks import Block
+    from jostler.format.blocks import Block, BlockWriter
 
 _encode = msgspec.json.Encoder().encode
 
@@ -44,10 +46,23 @@ class Order(MergedRows, Protocol):
     def is_order_of(self, proof: Proof) -> bool:
         """Return whether a bundle has these rows and no others, in this order."""
 
+    def write(
+        self, writer: BlockWriter, first: int, rows: int, moved: Sequence[tuple[int, int, Moved]]
+    ) -> None:
+        """Write some rows in order.
+
+        Args:
+            writer: of the data object.
+            first: the number of the first row, from 0.
+            rows: how many rows are wanted.
+            moved: of each input that has some of them, its number, a row of it, and rows from that
+                one on.
+        """
+
     def index(
         self, date: str, datatype: str, url: str, index_url: str, blocks: Sequence[Block]
-    ) -> list[bytes]:
-        """Return the rows' own index rows, each with its new place.
+    ) -> Iterable[tuple[bytes, int]]:
+        """Return the rows' own index rows, each with its new place, as texts with so many rows.
 
         Args:
             date: of the merged bundle, as all that follows.
@@ -104,16 +119,44 @@ class _Native:
             return self._merge.is_order_of(proof.native)
         return list(proof.identities()) == self.identities()
 
+    def write(
+        self, writer: BlockWriter, first: int, rows: int, moved: Sequence[tuple[int, int, Moved]]
+    ) -> None:
+        if any(isinstance(one, bytes) for *_, some in moved for one in some[:1]):
+            writer.add_rows(_in_order(self.places(first, rows), moved))
+            return
+        end = first + rows
+        while first < end:
+            text, many = self._merge.text(first, end - first, moved, writer.room_bytes, BLOCK_BYTES)
+            writer.add(text, many)
+            first += many
+
     def index(
         self, date: str, datatype: str, url: str, index_url: str, blocks: Sequence[Block]
-    ) -> list[bytes]:
-        return self._merge.index(
-            date=_encode(date),
-            datatype=_encode(datatype),
-            url=_encode(url),
-            index_url=_encode(index_url),
-            blocks=blocks,
-        )
+    ) -> Iterable[tuple[bytes, int]]:
+        shared = {
+            "date": _encode(date),
+            "datatype": _encode(datatype),
+            "url": _encode(url),
+            "index_url": _encode(index_url),
+        }
+        line = 0
+        while line < len(self):
+            text, rows = self._merge.index_text(line, BLOCK_BYTES, **shared, blocks=blocks)
+            yield text, rows
+            line += rows
+
+
+def _in_order(
+    places: Iterable[tuple[int, int]], moved: Iterable[tuple[int, int, Moved]]
+) -> list[bytes]:
+    firsts, rows = {}, {}
+    for source, first, some in moved:
+        firsts[source] = first
+        rows[source] = [
+            row for one in some for row in ([one] if isinstance(one, bytes) else one.rows())
+        ]
+    return [rows[source][row - firsts[source]] for source, row in places]
 
 
 class Entry(NamedTuple):
@@ -186,14 +229,18 @@ class _Python:
     def places(self, first: int, rows: int) -> list[tuple[int, int]]:
         return [(one.source, one.line) for one in self._entries[first : first + rows]]
 
+    def write(
+        self, writer: BlockWriter, first: int, rows: int, moved: Sequence[tuple[int, int, Moved]]
+    ) -> None:
+        writer.add_rows(_in_order(self.places(first, rows), moved))
+
     def identities(self) -> list[Identity]:
         return [entry.identity for entry in self._entries]
 
     def index(
         self, date: str, datatype: str, url: str, index_url: str, blocks: Sequence[Block]
-    ) -> list[bytes]:
+    ) -> Iterable[tuple[bytes, int]]:
         starts = [block.line for block in blocks]
-        found = []
         for line, entry in enumerate(self._entries, 1):
             row = self._inputs[entry.source].index[entry.line]
             block = blocks[bisect_right(starts, line) - 1]
@@ -217,5 +264,4 @@ class _Python:
                     raw.WorkID,
                 ),
             )
-            found.append(_encode(moved) + b"\n")
-        return found
+            yield _encode(moved) + b"\n", 1

@@ -25,10 +25,12 @@ from jostler.format.names import BundleName, display
 from jostler.format.row import Archiver, content_hash, row_head
 
 if TYPE_CHECKING:
-    from jostler.archive.native_index import NativeIndex
+    from jostler.archive.native_index import MovedLines, NativeIndex
     from jostler.format.names import Day
     from jostler.format.node_table import Run
 
+Moved = list[bytes] | list["MovedLines"]
+"""Rows that have got another head."""
 HeadOf = Callable[[Archiver], bytes]
 """Returns what the rows of an archiver have before their Filename in the object they move to."""
 
@@ -90,7 +92,7 @@ class Reader(ABC):
         """Read the rows of the next node."""
         self._read(None)
 
-    def moved(self, head_of: HeadOf) -> list[bytes]:
+    def moved(self, head_of: HeadOf) -> Moved:
         """Return the rows of the next node, each with the head that it has in another object."""
         return self._read(head_of)
 
@@ -98,7 +100,7 @@ class Reader(ABC):
     def finish(self) -> None:
         """Check that there are no further rows, and that the object is complete."""
 
-    def _read(self, head_of: HeadOf | None) -> list[bytes]:
+    def _read(self, head_of: HeadOf | None) -> Moved:
         assert self._next
         found = self._rows_of_node(self._next.rows, head_of)
         self.line += self._next.rows
@@ -106,7 +108,7 @@ class Reader(ABC):
         return found
 
     @abstractmethod
-    def _rows_of_node(self, rows: int, head_of: HeadOf | None) -> list[bytes]:
+    def _rows_of_node(self, rows: int, head_of: HeadOf | None) -> Moved:
         """Return so many rows from `line` on; nothing if there is no `head_of`."""
 
 
@@ -179,32 +181,28 @@ class NativeReader(Reader):
         if self._at < len(self._plain) or next(self._pieces, None) is not None:
             raise InputError("it has more rows than its index")
 
-    def _rows_of_node(self, rows: int, head_of: HeadOf | None) -> list[bytes]:
-        found: list[bytes] = []
+    def _rows_of_node(self, rows: int, head_of: HeadOf | None) -> list[MovedLines]:
+        found: list[MovedLines] = []
         line, end = self.line, self.line + rows
         while line < end:
             if self._at == len(self._plain):
                 self._plain, self._at = next(self._pieces, b""), 0
             if not self._plain.startswith(self._heads.head, self._at):
                 self._heads.learn(self._plain[self._at : self._plain.find(b"\n", self._at) + 1])
-            taken, some = self._taken(line, end - line, head_of)
+            where, head = (self._plain, self._at, line, end - line), self._heads.head
+            if head_of is None:
+                taken, self._at = self._index.take(*where, head=head)
+            else:
+                new_head = head_of(self._heads.archiver)
+                lines, self._at = self._index.moved(
+                    *where, head=head, new_head=new_head, compare=self._compare
+                )
+                found.append(lines)
+                taken = len(lines)
             if not taken:
                 raise InputError(f"line {line + 1} is not the row of its index")
-            found += some
             line += taken
         return found
-
-    def _taken(self, line: int, most: int, head_of: HeadOf | None) -> tuple[int, list[bytes]]:
-        where = self._plain, self._at, line, most
-        head = self._heads.head
-        if head_of is None:
-            taken, self._at = self._index.take(*where, head=head)
-            return taken, []
-        new_head = head_of(self._heads.archiver)
-        rows, self._at = self._index.move_rows(
-            *where, head=head, new_head=new_head, compare=self._compare
-        )
-        return len(rows), rows
 
 
 def all_rows(data: bytes, name: BundleName) -> Iterator[Taken]:

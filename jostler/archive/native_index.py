@@ -59,7 +59,7 @@ class NativeIndex(Protocol):
             head: what all lines have before their Filename.
         """
 
-    def move_rows(
+    def moved(
         self,
         plain: bytes,
         at: int,
@@ -69,7 +69,7 @@ class NativeIndex(Protocol):
         head: bytes,
         new_head: bytes,
         compare: bool,
-    ) -> tuple[list[bytes], int]:
+    ) -> tuple[MovedLines, int]:
         """Take lines as `take` does; return them with another head, and where the next begins.
 
         Hashes are compared only if `compare` is true.
@@ -83,6 +83,16 @@ class NativeIndex(Protocol):
 
     def identities(self) -> list[tuple[str, str, bytes]]:
         """Return node, Filename and hash of each row."""
+
+
+class MovedLines(Protocol):
+    """Lines that have got another head."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+
+    def rows(self) -> list[bytes]:
+        """Return each."""
 
 
 class MergedRows(Protocol):
@@ -117,18 +127,41 @@ class NativeMerge(MergedRows, Protocol):
     def is_order_of(self, index: NativeIndex) -> bool:
         """Return whether an index has these rows and no others, in this order."""
 
-    def index(
+    def text(
         self,
+        first: int,
+        rows: int,
+        moved: Sequence[tuple[int, int, Sequence[object]]],
+        room_bytes: int,
+        block_bytes: int,
+    ) -> tuple[bytes, int]:
+        """Return rows in order as one text, as many as a block takes, and how many they are.
+
+        Args:
+            first: the number of the first row, from 0.
+            rows: how many rows are wanted at most.
+            moved: of each index that has some of them, its number, a row of it, and `MovedLines`
+                from that row on.
+            room_bytes: what the last block still takes; if the first row needs more, it begins one.
+            block_bytes: what a block takes, unless it has one row.
+        """
+
+    def index_text(
+        self,
+        first: int,
+        most_bytes: int,
         *,
         date: bytes,
         datatype: bytes,
         url: bytes,
         index_url: bytes,
         blocks: Sequence[tuple[int, int, int]],
-    ) -> list[bytes]:
-        """Return the index rows, each with the new place of its row.
+    ) -> tuple[bytes, int]:
+        """Return index rows, each with the new place of its row, and how many they are.
 
         Args:
+            first: the number of the first row, from 0.
+            most_bytes: what they must not exceed, unless it is one row.
             date: of the bundle, as JSON, as the other texts.
             datatype: of the bundle.
             url: of the data object.

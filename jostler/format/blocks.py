@@ -98,12 +98,17 @@ class BlockWriter:
         """Bytes in memory that are not yet compressed."""
         return self._waiting_bytes + self._pending_bytes
 
-    def add(self, row: bytes) -> None:
-        """Append one row, its line feed included."""
-        if self._pending and self._pending_bytes + len(row) > BLOCK_BYTES:
+    @property
+    def room_bytes(self) -> int:
+        """Bytes that the last block still takes."""
+        return BLOCK_BYTES - self._pending_bytes
+
+    def add(self, text: bytes, rows: int = 1) -> None:
+        """Append one row, its line feed included, or several that go into one block."""
+        if self._pending and self._pending_bytes + len(text) > BLOCK_BYTES:
             self._end_block()
         self._take_ready()
-        self._append([row], len(row))
+        self._append([text], len(text), rows)
 
     def add_rows(self, rows: Sequence[bytes]) -> None:
         """Append rows; the blocks are those that `add` makes of the same rows one by one."""
@@ -117,7 +122,7 @@ class BlockWriter:
                 self.add(rows[at])
                 at += 1
                 continue
-            self._append(rows[at:till], ends[till] - ends[at])
+            self._append(rows[at:till], ends[till] - ends[at], till - at)
             at = till
 
     def end_block(self) -> None:
@@ -149,11 +154,11 @@ class BlockWriter:
         self._waiting.append(_Waiting(line, len(plain), packed))
         self._waiting_bytes += len(plain)
 
-    def _append(self, rows: Sequence[bytes], size_bytes: int) -> None:
+    def _append(self, texts: Sequence[bytes], size_bytes: int, rows: int) -> None:
         """Append rows to the block that is not full."""
-        self._pending += rows
+        self._pending += texts
         self._pending_bytes += size_bytes
-        self.lines += len(rows)
+        self.lines += rows
         self.plain_bytes += size_bytes
 
     def _take_pending(self) -> bytes:

@@ -34,7 +34,7 @@ _MODULE = "jostler_native"
 # All that is called: a module that was built between two versions may lack some of it.
 _CALLED = (
     *("Judge.accepts", "Judge.read_batch", "Judge.take_rows", "digests", "index_rows"),
-    *("Index.of", "Index.name_keys", "Index.name_keys_of", "Index.take", "Merge.is_order_of"),
+    *("Index.of", "Index.name_keys", "Index.name_keys_of", "Index.take", "Merge.index_text"),
     "unlink_unchanged",
 )
 _ALL = attrgetter(*_CALLED)

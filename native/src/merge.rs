@@ -146,16 +146,20 @@ impl<T: AsRef<[u8]> + 'static, I: Deref<Target = Index<T>>> Merge<I> {
         Some((self.order.iter().map(of).min()?, self.order.iter().map(of).max()?))
     }
 
-    /// Appends the index row of each row, with its new place; returns where each ends.
-    pub fn index(&self, target: &Target, out: &mut Vec<u8>) -> Vec<usize> {
-        let mut blocks = target.blocks.iter().peekable();
+    /// Returns the index rows of rows from one on, each with its new place, as many as `most` bytes
+    /// take, and how many they are: at least one.
+    pub fn index(&self, first: usize, most: usize, target: &Target) -> (Vec<u8>, usize) {
+        let at = target.blocks.partition_point(|(line, ..)| *line <= first + 1);
+        let mut blocks = target.blocks[at.saturating_sub(1)..].iter().peekable();
         let mut block = (0, 0);
         // In most rows these are as in the row before.
         let (mut archiver, mut head) = (None, Vec::new());
         let (mut last_node, mut shared) = (None, Vec::new());
-        let mut ends = Vec::with_capacity(self.order.len());
-        for (line, place) in self.order.iter().enumerate().map(|(at, place)| (at + 1, place)) {
-            while let Some((_, offset, length)) = blocks.next_if(|(first, ..)| *first <= line) {
+        let mut out = Vec::with_capacity(most);
+        let mut ends = 0;
+        for (rows, place) in self.order.iter().skip(first).enumerate() {
+            let line = first + rows + 1;
+            while let Some((_, offset, length)) = blocks.next_if(|(begin, ..)| *begin <= line) {
                 block = (*offset, *length);
             }
             let (index, row, text) = self.row(*place);
@@ -180,10 +184,14 @@ impl<T: AsRef<[u8]> + 'static, I: Deref<Target = Index<T>>> Merge<I> {
                 block,
                 last: row.last.of(text),
             }
-            .write(out);
-            ends.push(out.len());
+            .write(&mut out);
+            if rows > 0 && out.len() > most {
+                out.truncate(ends);
+                return (out, rows);
+            }
+            ends = out.len();
         }
-        ends
+        (out, self.order.len().saturating_sub(first))
     }
 }
 
@@ -267,8 +275,11 @@ mod tests {
             index_url: b"\"gs://b/i\"",
             blocks: &[(1, 10, 20)],
         };
-        let mut out = Vec::new();
-        let ends = Merge::new(vec![one]).index(&target, &mut out);
-        assert_eq!((out.as_slice(), ends), (text.as_slice(), vec![text.len() / 2, text.len()]));
+        let made = Merge::new(vec![one]);
+        let half = text.len() / 2;
+        assert_eq!(made.index(0, text.len(), &target), (text.clone(), 2));
+        assert_eq!(made.index(0, text.len() - 1, &target), (text[..half].to_vec(), 1));
+        assert_eq!(made.index(0, 0, &target), (text[..half].to_vec(), 1));
+        assert_eq!(made.index(1, 0, &target), (text[half..].to_vec(), 1));
     }
 }

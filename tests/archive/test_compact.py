@@ -520,8 +520,13 @@ def test_what_merging_made_is_read_back_before_an_input_goes(
     write = compact_merge._write_rows
 
     def exchanged(writer: Any, *rest: Any) -> None:  # noqa: ANN401
-        add = writer.add_rows
-        monkeypatch.setattr(writer, "add_rows", lambda rows: add(rows[::-1]))
+        add, add_rows = writer.add, writer.add_rows
+
+        def backwards(text: bytes, rows: int = 1) -> None:
+            add(b"".join(text.splitlines(keepends=True)[::-1]), rows)
+
+        monkeypatch.setattr(writer, "add", backwards)
+        monkeypatch.setattr(writer, "add_rows", lambda rows: add_rows(rows[::-1]))
         write(writer, *rest)
 
     bucket = MemoryBucket()

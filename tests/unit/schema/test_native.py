@@ -90,7 +90,7 @@ def stub(version: str, *, accepts: bool | None = None) -> Any:  # noqa: ANN401 -
             return accepts
 
     index = SimpleNamespace(of=None, take=None, name_keys=None, name_keys_of=None)
-    merge = SimpleNamespace(is_order_of=None)
+    merge = SimpleNamespace(index_text=None)
     rest = dict.fromkeys(("digests", "index_rows", "unlink_unchanged"))
     return SimpleNamespace(VERSION=version, Judge=Judge, Index=index, Merge=merge, **rest)
 
