@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from jostler.agent.disk_lack import Space
 from jostler.agent.low_disk import NOTHING_TO_GIVE_UP_S, LowDisk
 from jostler.config import DiskLackAction
-from jostler.full_sign import FullSign, path_of
+from jostler.full_sign import RENEW_S, FullSign, is_full, path_of
 from tests.unit.agent.world import World, content_of
 
 if TYPE_CHECKING:
@@ -153,3 +154,21 @@ def test_only_with_stop_services_are_told(world: World, action: DiskLackAction) 
     sign.touch()  # by an agent that had another action and was killed
     with watched.low.watching():
         assert not sign.exists()
+
+
+def test_the_sign_is_renewed_each_minute(world: World) -> None:
+    """One that is not renewed means nothing; a link in its place leads nowhere."""
+    sign, path = FullSign(world.spool), path_of(world.spool)
+    sign.show(0.0)
+    os.utime(path, (0, 0))
+    sign.show(RENEW_S - 1)
+    assert not is_full(world.spool)
+    sign.show(RENEW_S)
+    assert is_full(world.spool)
+    path.unlink()
+    target = world.root / "of-another"
+    path.symlink_to(target)
+    sign.show(2 * RENEW_S)
+    assert not target.exists()
+    sign.clear()
+    assert not path.is_symlink()
