@@ -155,12 +155,15 @@ def test_to_show_what_would_go_asks_for_no_bundle(
 def test_rows_that_nothing_tells_are_not_counted_as_none(
     archive: KeptArchive, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Data without metadata and index, as of another program."""
+    """Data without metadata and index, as of another program; the Go agent's index tells them."""
+    archive.put_go()
+    assert main(flags(archive)) == 0
+    assert "2026/01/02/: 6 objects, 9 rows, " in capsys.readouterr().out
     archive.storage.put_new(data_in(PLACE), b"", {})
     assert main(flags(archive, "-end", str(OTHER))) == 0
     told = capsys.readouterr().out
-    assert "2026/01/02/: 5 objects, an unknown number of rows, " in told
-    assert "2 days: 7 objects, at least 3 rows, " in told
+    assert "2026/01/02/: 7 objects, an unknown number of rows, " in told
+    assert "2 days: 9 objects, at least 3 rows, " in told
 
 
 def test_what_is_left_of_a_day_goes_too(
@@ -327,6 +330,8 @@ def test_the_rule_of_a_bucket_keeps_indexes_as_long_as_any_data() -> None:
     }
     rules = lifecycle({PLACE: ["bar1", "foo1", "index1", "other"]}, retain)["rule"]
     assert len(rules) == 2
+    rules = lifecycle({PLACE: ["bar1", "index1"]}, retain)["rule"]
+    assert [rule["condition"]["age"] for rule in rules] == [7, 7]  # foo1 is of another place
 
 
 def test_the_data_of_an_organization_goes_without_that_of_all(

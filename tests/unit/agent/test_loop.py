@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,10 +13,13 @@ from jostler.agent.loop import BACKLOG
 from jostler.bundle import Journal, delivery
 from jostler.bundle.open_bundles import SENDING_SHARE
 from jostler.format.compression import FAST, SMALL
+from jostler.watchdir import Arrival, How
+from tests.support.disk import fill, small_disk
 from tests.unit.agent.world import MAX_BYTES, MEMORY_MAX, World, content_of, number_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from jostler.bundle import Record
     from jostler.format.compression import Compression
@@ -305,3 +310,23 @@ def test_while_the_bucket_fails_nothing_is_read_ahead(world: World) -> None:
     assert world.loop.fails
     write(world, 2)
     assert world.loop.read_ahead() is None
+
+
+def test_on_a_full_disk_undeletable_files_hold_up_no_other_bundle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their record keeps the journal's reserve, for which the next one does not wait."""
+    with small_disk(tmp_path / "disk", 20) as disk:
+        monkeypatch.setattr(tempfile, "tempdir", str(disk))
+        with closing(World()) as world:
+            write(world, 1)
+            world.write(f"{DAY}/m2.json", content_of(2), rename=True, announced=False)
+            fill(disk / "ballast")
+            world.disk.undeletable = {"m1.json"}
+            store(world)
+            world.run(1)
+            assert world.in_flight.undeletable
+            world.arrived.append(Arrival(str(world.spool / DAY / "m2.json"), How.EVENT))
+            store(world)
+            world.run(1)
+            assert set(world.bucket.stored()) == {1, 2}
