@@ -24,7 +24,7 @@ from jostler.archive.audit.scope import Scope, places_of, strays
 from jostler.cli.main import main
 from jostler.format.compression import Compression, Method
 from jostler.format.names import BundleName
-from jostler.storage import open_storage
+from jostler.storage import StoredObject, open_storage
 from tests.archive.test_compact import compact_all
 from tests.support import damage
 from tests.support.bucket import url_of
@@ -418,6 +418,38 @@ def test_rows_of_another_bundle_are_left_to_the_keeper(
     assert archive.objects() == before
 
 
+def test_a_damaged_bundle_with_the_index_of_another_is_left_to_the_keeper(
+    archive: KeptArchive,
+) -> None:
+    """None of its rows has a Hash there, and all can be read."""
+    other = archive.put(contents(range(3)), node="n2")
+    name = archive.put(contents(range(3, 6)))
+    index = archive.get(index_of(other))
+    archive.swap(index_of(name), lambda _: index)
+    archive.swap(name, lambda data: data[:-3])
+    before = archive.objects()
+    (end,) = audited(archive.storage, fix=True)
+    assert (end["kind"], end["status"]) == ("damaged", "found")
+    assert end["done"] == f"its index is that of gs://memory/{other}"
+    assert archive.objects() == before
+
+
+def test_a_row_that_an_index_has_twice_is_saved_once(archive: KeptArchive) -> None:
+    """Whatever line it names."""
+    name = archive.put(contents(range(3)))
+
+    def change(rows: list[Any]) -> list[Any]:
+        again = json.loads(json.dumps(rows[2]))
+        again["raw"]["Line"] = 4
+        return [*rows, again]
+
+    archive.swap_rows(index_of(name), change)
+    archive.swap(name, lambda data: data[:-3])
+    (end, *_) = audited(archive.storage, fix=True)
+    assert "3 rows saved; lost: line 4 " in end["done"], end
+    assert len(archive.files()) == 3
+
+
 def test_a_bundle_that_is_moved_away_takes_its_token_filters_along(archive: KeptArchive) -> None:
     """A second fix has nothing to do."""
     name = archive.put(contents(range(3)))
@@ -476,6 +508,22 @@ def test_the_hash_of_rejected_content_is_checked_and_made_again(archive: KeptArc
     assert gzip.decompress(archive.get(index_of(name))) == gzip.decompress(good)
 
 
+def test_a_rejected_file_of_which_the_index_has_lost_the_hash_is_told(
+    archive: KeptArchive,
+) -> None:
+    """All its bytes are in the row."""
+    name = put_rejected(archive.storage)
+
+    def change(rows: list[Any]) -> list[Any]:
+        rows[1]["raw"]["Hash"] = ""
+        return rows
+
+    archive.swap_rows(index_of(name), change)
+    (problem,) = audited(archive.storage)
+    assert (problem["kind"], problem["line"]) == ("disagrees", 2)
+    assert problem["detail"] == "the index row has no Hash of a whole Content"
+
+
 def test_rejected_files_are_the_same_if_node_name_and_content_are(archive: KeptArchive) -> None:
     """Whenever they were rejected; not those of another node."""
     first = put_rejected(archive.storage)
@@ -496,6 +544,18 @@ def test_rejected_files_whose_content_is_not_known_are_not_the_same(archive: Kep
         files = [("a.json", orjson.dumps(raw | {"Content": "", "Number": number}))]
         put_files(archive.storage, files, node="n1", number=number)
     assert audited(archive.storage) == []
+
+
+def test_an_index_that_is_made_again_says_when_its_rows_were_added(archive: KeptArchive) -> None:
+    """The first and the last of them, as its metadata said before."""
+    name = archive.put(contents(range(4)))
+    before = archive.storage.metadata(str(index_of(name)))
+    archive.swap_rows(index_of(name), lambda rows: rows[::-1])
+    audited(archive.storage, fix=True)
+    again = archive.storage.metadata(str(index_of(name)))
+    keys = ("first-time-added", "last-time-added", "rows", "version", "data-upload-id")
+    assert [again[key] for key in keys] == [before[key] for key in keys]
+    assert again["first-time-added"] < again["last-time-added"]
 
 
 def test_so_many_small_bundles_are_well(archive: KeptArchive) -> None:
@@ -544,6 +604,44 @@ def test_a_time_that_the_go_agent_does_not_write_is_told(archive: KeptArchive) -
     assert (problem["kind"], problem["line"]) == ("disagrees", 1)
     audited(archive.storage, fix=True)
     assert audited(archive.storage) == []
+
+
+def told_of(archive: KeptArchive, scope: Scope) -> tuple[int, list[str]]:
+    """Return rows and problems of a part of an archive."""
+    days = list(audit(archive.storage, [PLACE], scope, LIMITS))
+    problems = [problem.object for day in days for problem in day.problems]
+    return sum(sum(day.rows.values()) for day in days), problems
+
+
+def test_only_the_days_and_nodes_that_are_named_are_looked_at(archive: KeptArchive) -> None:
+    """The first and the last day wholly, and what lies beside the days with all of them."""
+    for nth in range(2, 6):
+        archive.put(contents(range(nth)), day=DAY.replace(day=nth), node=f"n{nth}")
+    names = ["autoload/v1/exp/foo1/x", "autoload/v1/exp/foo1/2026/01/03/x"]
+    names.append(archive.names[1].token_filters.replace("T00000", "T00001"))
+    for name in names:
+        archive.storage.put_new(name, b"x", {})
+    first, last = DAY.replace(day=3), DAY.replace(day=4)
+    assert told_of(archive, Scope(first=first, last=last)) == (7, names[1:])
+    assert told_of(archive, Scope(first=last)) == (9, [])
+    assert told_of(archive, Scope(nodes=frozenset({"n2"}))) == (2, [])
+    assert told_of(archive, Scope(nodes=frozenset({"n3"}))) == (3, names[2:])
+    assert sorted(told_of(archive, Scope())[1]) == sorted(names)
+
+
+def test_a_bundle_whose_index_goes_while_it_is_read_is_no_problem() -> None:
+    """It was merged or deleted, index first."""
+
+    class Merged(Bucket):
+        def read(self, name: str, version: str = "") -> StoredObject:
+            found = super().read(name, version)
+            if name.endswith("-data.jsonl.gz"):
+                self.remove(damage.index_of(name))
+            return found
+
+    archive = KeptArchive(Merged())  # type: ignore[arg-type]
+    archive.put(contents(range(3)))
+    assert told_of(archive, Scope()) == (0, [])
 
 
 # Foreign objects

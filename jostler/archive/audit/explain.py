@@ -314,12 +314,14 @@ def _hashed(one: Row, entry: dict[str, Any]) -> list[bytes]:
 
 def _rejected_problems(one: Row, entry: dict[str, Any]) -> list[str]:
     """Return what is wrong with the hash of a rejected file, if all its bytes are in the row."""
-    if not entry["Hash"]:
-        return []
     try:
-        content = b64decode(str(members(one.raw).get("Content", "")), validate=True)
+        columns = members(one.raw)
+        content = b64decode(str(columns.get("Content", "")), validate=True)
     except (RowError, ValueError) as exc:
-        return [f"Content is not base64: {exc}"]
+        return [f"Content is not base64: {exc}"] if entry["Hash"] else []
+    if not entry["Hash"]:
+        is_lost = "Start" in entry and content and len(content) == columns.get("Size")
+        return ["the index row has no Hash of a whole Content"] if is_lost else []
     return [] if digest(content) == entry["Hash"] else [f"Hash {entry['Hash']} is not Content's"]
 
 

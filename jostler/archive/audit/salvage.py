@@ -167,16 +167,23 @@ def _columns_of(index: bytes, name: BundleName) -> dict[tuple[str, int], _Column
     """Return what an index says of the columns beside `raw` of each row, by Filename and line.
 
     Nothing of rows of rejected1, for no Hash is of the whole of their `raw`.
+
+    Raises:
+        DoubtfulError: it is the index of another bundle.
     """
     found: dict[tuple[str, int], _Columns] = {}
-    lines = isal_zlib.decompress(index, wbits=31).split(b"\n") if name.datatype != REJECTED else []
-    for line in lines:
+    others = set()
+    for line in isal_zlib.decompress(index, wbits=31).split(b"\n"):
         with suppress(RowError, KeyError, TypeError, ValueError, OverflowError):
             one = row(line)
             raw = members(one.raw)
             if str(raw["ArchiveURL"]).endswith(f"/{name}"):
                 found[str(raw["Filename"]), int(raw["Line"])] = _columns(one)
-    return found
+            else:
+                others.add(str(raw["ArchiveURL"]))
+    if others and not found:
+        raise DoubtfulError(f"its index is that of {min(others)}")
+    return {} if name.datatype == REJECTED else found
 
 
 def _columns(one: Row) -> _Columns:
