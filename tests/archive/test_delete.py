@@ -360,6 +360,29 @@ def test_the_data_of_an_organization_goes_without_that_of_all(
     assert "-datatype: index1 goes with its data" in capsys.readouterr().err
 
 
+def test_retention_prints_the_command_for_each_organization(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without its name the command would delete the data of all, in autoload/v1."""
+    storage = open_storage(url_of(tmp_path / "bucket"))
+    for place in (
+        PLACE,
+        *(replace(PLACE, data_dir="autoload/v2", organization=o) for o in ("o1", "o2")),
+    ):
+        storage.put_new(data_in(place), b"", {})
+
+    def commands(*more: str) -> list[str]:
+        where = ["-bucket", storage.url, "-experiment", "exp", "-retain", "foo1=30"]
+        assert main(["retention", *where, *more]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        return [line.partition(" exp ")[2] for line in lines if "jostler delete" in line]
+
+    what = f"-datatype foo1 -start {OLD} -end {OLD}"
+    everywhere = [what, f"-organization o1 {what}", f"-organization o2 {what}"]
+    assert commands() == everywhere
+    assert sorted(commands("-organization", "o1")) == sorted(everywhere[:2])
+
+
 def data_in(place: Place) -> str:
     """Return the name of a bundle of the day, whatever is in it."""
     folder = f"{place.root}/foo1/{Day(OLD).path}"

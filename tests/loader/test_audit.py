@@ -211,6 +211,22 @@ def test_a_deletion_that_died_before_the_partition_is_ended_by_the_next(
     assert world.rows() == []
 
 
+def test_a_deletion_takes_no_rows_of_a_day_that_stays(world: World, kept: KeptArchive) -> None:
+    """Because of an object that is nobody's, or because it is too young, objects or not."""
+    where = ["-bucket", world.url, "-experiment", "exp", "-datatype", "foo1"]
+    days = ["-start", str(DAY), "-end", str(DAY), "-project", world.project, "-yes"]
+    notes = "autoload/v1/exp/foo1/2026/01/02/notes.txt"
+    kept.storage.put_new(notes, b"", {})
+    assert jostler(["delete", *where, *days, "-min-age", "1h"]) == 1
+    assert len(world.rows()) == 7
+    for name in (notes, *map(str, kept.names), *(str(index_of(one)) for one in kept.names)):
+        world.remove(name)
+    assert jostler(["delete", *where, *days, "-min-age", "876000h"]) == 0
+    assert len(world.rows()) == 7
+    assert jostler(["delete", *where, *days, "-min-age", "1h"]) == 0
+    assert world.rows() == []
+
+
 def test_rows_of_a_day_without_any_object_are_told(world: World, kept: KeptArchive) -> None:
     """Also if the datatype has no object of any day that is looked at; not of another bucket."""
     kept.put(contents([20]), day=DAY.replace(day=3))  # the datatype's folder stays
