@@ -258,6 +258,23 @@ def test_a_deletion_takes_no_rows_of_another_bucket(world: World, kept: KeptArch
     assert world.rows() == []
 
 
+def test_a_day_that_two_buckets_share_is_left_alone(
+    world: World, kept: KeptArchive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its partition cannot go; without -project its objects can."""
+    world.sql(f"UPDATE jostler.loads SET Buckets = 'gs://other' WHERE Buckets = '{world.url}'")
+    where = ["-bucket", world.url, "-experiment", "exp", "-datatype", "foo1"]
+    days = ["-start", str(DAY), "-end", str(DAY), "-min-age", "1h", "-yes"]
+    before = world.names()
+    assert jostler(["delete", *where, *days, "-project", world.project]) == 1
+    told = "its partition has rows of gs://other too; delete without -project"
+    assert told in capsys.readouterr().out
+    assert (world.names(), len(world.rows())) == (before, 7)
+    assert jostler(["delete", *where, *days]) == 0
+    assert not [name for name in world.names() if "-foo1-" in name]
+    assert len(world.rows()) == 7
+
+
 def test_the_rows_of_index1_go_with_each_datatype_of_a_day(world: World, kept: KeptArchive) -> None:
     """Whichever was deleted first, and also if a deletion died when the objects were gone."""
     names = ("bar1", "kept1")
