@@ -33,7 +33,8 @@ from jostler.archive.compact_input import read_input
 from jostler.archive.compact_merge import (
     DamagedInputError,
     compare_rows,
-    holds,
+    index_again,
+    is_as_good,
     is_reduced,
     planned,
 )
@@ -232,6 +233,10 @@ class _Compaction:
                 one = part.pop(exc.number)
                 self._leave(one.member, FOREIGN if exc.foreign else DAMAGED, str(exc))
                 self._keep_repeats(f"{one.member.name} is damaged")
+            except MissingError:
+                # Another keeper has merged the result on, maybe without what these inputs know of
+                # its rows: the next run looks at them.
+                return
             except (StorageError, DamageError) as exc:
                 for one in part:
                     self._leave(one.member, FAILED, str(exc))
@@ -263,7 +268,9 @@ class _Compaction:
         for one in part:
             if one.member.name == plan.name:  # nothing is made that would show their rows
                 compare_rows(part)
-                count_repeats(self._storage, one.member, plan.order.repeats)
+                if repeats := plan.order.repeats:
+                    index = index_again(self._group, one, plan)
+                    count_repeats(self._storage, one.member, repeats, index)
                 return None
         merged = proven_merge(
             self._group,
@@ -283,14 +290,17 @@ class _Compaction:
         """Check that the stored object has the same rows: another library may compress otherwise.
 
         Raises:
-            StorageError: it has not.
+            MissingError: it is gone: another keeper has merged it on.
+            StorageError: it has not, or was made of fewer inputs and knows less.
         """
         name = plan.name
         data = self._storage.read(str(name)).data
-        index = self._storage.read(merged.index.name).data
         try:
-            if list(holds(self._group, name, data, index)) == plan.order.identities():
+            index = self._storage.read(merged.index.name).data
+            if is_as_good(self._group, merged, plan, data, index):
                 return
+        except MissingError:
+            raise conflict from None
         except InputError as exc:
             raise DamageError(f"{self._storage.url}/{name}: {exc}") from conflict
         raise conflict
@@ -343,6 +353,11 @@ class _Compaction:
                 # the merged bundle has.
                 self._storage.remove(member.index_name, member.index_version)
             self._storage.remove(str(member.name), member.version)
+            if not member.index_version:
+                # Its agent, another compactor or an audit may have stored the index meanwhile.
+                for info in self._storage.list(member.index_name):
+                    if info.name == member.index_name:
+                        self._storage.remove(info.name, info.version)
         except ConflictError:  # stored again since it was listed
             return ""
         except StorageError as exc:

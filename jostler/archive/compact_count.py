@@ -6,19 +6,24 @@ have left out, at the most: the loader accepts that many rows less in the table 
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from jostler.archive.keeping import Made, store
 from jostler.errors import ConflictError, MissingError
+from jostler.format.blocks import BlockWriter, inflated
+from jostler.format.compression import FAST
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jostler.archive.compact_plan import Member
     from jostler.storage import Storage
 
 
-def count_repeats(storage: Storage, member: Member, repeats: int) -> None:
-    """Add to the repeats that a merged bundle's index counts; its bytes stay the same.
+def count_repeats(
+    storage: Storage, member: Member, repeats: int, index: Sequence[tuple[bytes, int]]
+) -> None:
+    """Add to the repeats that a merged bundle's index counts, and renew what it says of its rows.
 
     Call it before the inputs are removed.  A compactor that dies in between makes the next one
     count them twice; the other order would lose the count.
@@ -27,15 +32,22 @@ def count_repeats(storage: Storage, member: Member, repeats: int) -> None:
         storage: the bucket.
         member: the merged bundle.
         repeats: rows of other bundles that it has, too.
+        index: with the earliest times that all of them know, as texts with so many rows.
 
     Raises:
+        MissingError: the merged bundle is not as it was read any more.
         StorageError: the index could not be stored.
     """
-    if not repeats:
-        return
     name, version = member.index_name, member.index_version
-    with suppress(ConflictError, MissingError):  # another compactor has done the same, or more
-        data = storage.read(name, version).data
-        metadata = {**storage.metadata(name, version), "repeats": str(member.repeats + repeats)}
-        metadata.pop("upload-id", None)  # the bucket's own
+    data = storage.read(name, version).data
+    if inflated(data) != b"".join(text for text, _ in index):
+        writer = BlockWriter(FAST)
+        for text, rows in index:
+            writer.add(text, rows)
+        data = writer.finish()
+    metadata = {**storage.metadata(name, version), "repeats": str(member.repeats + repeats)}
+    metadata.pop("upload-id", None)  # the bucket's own
+    try:
         store(storage, Made(name=name, data=data, metadata=metadata, replaces=version))
+    except ConflictError as exc:
+        raise MissingError(str(exc)) from exc

@@ -159,7 +159,7 @@ def read_input(member: Member, data: bytes, index: bytes) -> Input:
     if native:
         runs = runs or (Run(name.node, len(native)),)
         return Input(member, data, runs, native=native, text=text)
-    rows = _index_rows(text)
+    rows = index_rows(text)
     runs = runs or (Run(name.node, len(rows)),)
     _check(name, len(data), runs, rows)
     if name.datatype == REJECTED:  # its Hash is that of Content
@@ -205,7 +205,15 @@ def _inflated(index: bytes) -> bytes:
         raise InputError(f"its index is no gzip stream: {exc}") from exc
 
 
-def _index_rows(text: bytes) -> list[IndexRow]:
+def index_rows(text: bytes) -> list[IndexRow]:
+    """Return the rows of an index.
+
+    Args:
+        text: the object, inflated.
+
+    Raises:
+        InputError: it has another form.
+    """
     try:
         rows = _ROWS.decode_lines(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 
-from jostler.archive.compact_input import read_input
+from jostler.archive.compact_input import index_rows, read_input
 from jostler.archive.compact_order import digest_of, order_of
 from jostler.archive.compact_plan import member_in_memory
 from jostler.archive.compact_rows import InputError
 from jostler.archive.keeping import Made
-from jostler.format.blocks import BlockWriter
+from jostler.format.blocks import Block, BlockWriter, inflated
 from jostler.format.compression import FAST
 from jostler.format.names import BundleName, Kind
 from jostler.format.node_table import Run, header
@@ -287,3 +287,38 @@ def holds(group: Group, name: BundleName, data: bytes, index: bytes) -> tuple[Id
     one = read_input(member_in_memory(name, data, index, group.schema), data, index)
     one.read_all()
     return tuple(one.keys())
+
+
+def is_as_good(group: Group, merged: Merged, plan: Planned, data: bytes, index: bytes) -> bool:
+    """Say whether a stored bundle has the rows of a merged one, and no later TimeAdded of any.
+
+    Args:
+        group: what the merged bundles have in common.
+        merged: the merged bundle.
+        plan: of which it was made.
+        data: the stored data object, of the same name.
+        index: its index object.
+
+    Raises:
+        InputError: index and data disagree, or are damaged.
+    """
+    if list(holds(group, plan.name, data, index)) != plan.order.identities():
+        return False
+    there, made = (index_rows(inflated(one)) for one in (index, merged.index.data))
+    return all(a.raw.TimeAdded <= b.raw.TimeAdded for a, b in zip(there, made, strict=True))
+
+
+def index_again(group: Group, one: Input, plan: Planned) -> list[tuple[bytes, int]]:
+    """Return the index of a merged bundle that is there, with all that inputs know.
+
+    As `Order.index` does: texts, each with so many rows.
+
+    Args:
+        group: what the bundles have in common.
+        one: the merged bundle.
+        plan: made of it and others that hold no more rows.
+    """
+    first, last = one.index[0], {row.raw.Offset: row.raw for row in reversed(one.index)}
+    blocks = [Block(raw.Line, raw.Offset, raw.Length) for raw in reversed(last.values())]
+    urls = first.raw.ArchiveURL, first.archiver.ArchiveURL
+    return list(plan.order.index(group.day.iso, group.datatype, *urls, blocks))

@@ -140,9 +140,15 @@ def delete_day(storage: Storage, day: OldDay) -> int:
     """
     assert not day.kept
     store_then_remove(storage, [], day.objects)
-    # An agent or a compaction may have stored a bundle since: then the day's rows are not gone.
-    for new in storage.list(day.listed.folder):
-        raise ConflictError(f"{new.name} was stored since the day was listed")
+    # An agent, a compaction or a mend may have stored a bundle since, or an index: then the day's
+    # rows are not gone, or files are listed that are.
+    listed = day.listed
+    of_day = Scope(datatypes=frozenset({listed.datatype}), first=listed.day, last=listed.day)
+    for again in days(storage, listed.place, of_day):
+        new = [str(bundle.name) for bundle in again.bundles]
+        new += [name for name, _ in again.others] + [str(name) for name, _ in again.orphans]
+        for name in new:
+            raise ConflictError(f"{name} was stored since the day was listed")
     return len(day.objects)
 
 

@@ -7,7 +7,7 @@ nothing.  So any number of keepers may run at once, be killed anywhere and run a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from jostler.errors import ConflictError, DamageError, MissingError
@@ -49,7 +49,9 @@ def store_then_remove(storage: Storage, made: Sequence[Made], old: Sequence[Look
 
     Args:
         storage: the bucket.
-        made: what to store; the last one makes the change complete.
+        made: what to store; the last one makes the change complete.  If that is there already, it
+            becomes a new version: a keeper that has seen it alone, and would remove what it has
+            seen, does not remove what is complete now.
         old: what to remove afterwards; what is gone already is passed over.
 
     Raises:
@@ -58,8 +60,13 @@ def store_then_remove(storage: Storage, made: Sequence[Made], old: Sequence[Look
         DamageError: an object does not read back as it was stored; nothing was removed.
         TransientError: a request fails; what was done may be done again.
     """
-    for one in made:
+    for one in made[:-1]:
         store(storage, one)
+    for one in made[-1:]:
+        there = [info.version for info in storage.list(one.name) if info.name == one.name]
+        store(storage, one)
+        if there and not one.replaces:
+            store(storage, replace(one, replaces=there[0]))
     for one in made:
         if storage.read(one.name).data != one.data:
             raise DamageError(f"{storage.url}/{one.name} does not read back as it was stored")

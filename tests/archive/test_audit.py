@@ -928,9 +928,11 @@ def test_files_of_one_name_in_a_merged_bundle_are_told_apart(archive: KeptArchiv
         assert "6 rows saved, none is lost" in ends[0].done, ends
         assert archive.files() == files
         assert facts(archive, index_of(merged)) == before
-        for name in (merged, index_of(merged)):
-            archive.storage.remove(f"{QUARANTINE}{name}")
         assert mend(archive) == []
+    for name in (merged, index_of(merged)):  # it was damaged twice under one name
+        copies = [info.name for info in archive.storage.list(f"{QUARANTINE}{name}")]
+        assert len(copies) == 2
+        assert copies[0] == f"{QUARANTINE}{name}"
 
 
 def facts(archive: KeptArchive, index: BundleName) -> list[dict[str, Any]]:

@@ -180,7 +180,7 @@ class Model:
 
     def run(self, actors: int, deaths: float, *, uploads: bool = True) -> None:
         """Let actors work side by side until all have ended or died."""
-        scheduler = _Scheduler(self.random, deaths)
+        scheduler = Scheduler(self.random, deaths)
         for _ in range(actors):
             if uploads and self.random.random() < 0.5:
                 bundles = [self.random.randrange(8) for _ in range(self.random.randint(1, 2))]
@@ -224,12 +224,19 @@ class Model:
         return [name for name in self.bucket.objects if f"/{DATATYPE}/" in name]
 
 
-class _Scheduler:
-    """Lets one actor go on at a time; each hands the turn to the next itself."""
+class Scheduler:
+    """Lets one actor go on at a time; each hands the turn to the next itself.
 
-    def __init__(self, chance: random.Random, deaths: float) -> None:
+    Args:
+        chance: decides who is next, and who dies.
+        deaths: how probable a death is before each request.
+        stays: how probable it is that the same actor goes on, besides: so others wait for long.
+    """
+
+    def __init__(self, chance: random.Random, deaths: float, stays: float = 0.0) -> None:
         self._random = chance
         self._deaths = deaths
+        self._stays = stays
         self._actors: list[_Actor] = []
         self._alive: list[_Actor] = []
         self._all_ended = threading.Semaphore(0)
@@ -250,7 +257,9 @@ class _Scheduler:
 
     def step(self, actor: _Actor) -> None:
         """Wait for the actor's next turn, or its death."""
-        following = self._random.choice(self._alive)
+        following = actor
+        if not self._stays or self._random.random() >= self._stays:
+            following = self._random.choice(self._alive)
         if following is not actor:
             following.turn.release()
             actor.turn.acquire()
@@ -270,7 +279,7 @@ class _Actor:
     """A thread that makes a request to the bucket each time it is its turn."""
 
     def __init__(
-        self, work: Callable[[Stepped], object], bucket: MemoryBucket, scheduler: _Scheduler
+        self, work: Callable[[Stepped], object], bucket: MemoryBucket, scheduler: Scheduler
     ) -> None:
         self.turn = threading.Semaphore(0)
         self.error: BaseException | None = None

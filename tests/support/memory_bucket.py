@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from jostler.errors import ConflictError, MissingError
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from jostler.storage import Storage
+
+
+FIRST_WRITTEN = datetime(2026, 2, 1, tzinfo=UTC)
 
 
 class Died(BaseException):
@@ -68,6 +72,14 @@ class MemoryBucket:
         self.read(name, version)
         return self.objects[name][2]
 
+    def upload_id(self, name: str) -> str | None:
+        found = self.objects.get(name)
+        return found[2]["upload-id"] if found else None
+
+    def written(self, prefix: str) -> Iterator[tuple[str, datetime]]:
+        for info in self.list(prefix):
+            yield info.name, FIRST_WRITTEN + timedelta(seconds=int(info.version))
+
     def replace(self, name: str, data: bytes, version: str, metadata: Mapping[str, str]) -> None:
         found = self.objects.get(name)
         if found is None or found[1] != version:
@@ -83,6 +95,18 @@ class MemoryBucket:
         if version not in {"", found[1]}:
             raise ConflictError(f"{name} has another version")
         del self.objects[name]
+        self.removed(name)
+
+
+class Watched(MemoryBucket):
+    """A bucket that calls `removed` after each change."""
+
+    def put_new(self, name: str, data: bytes, metadata: Mapping[str, str], **more: str) -> None:
+        super().put_new(name, data, metadata, **more)
+        self.removed(name)
+
+    def replace(self, name: str, data: bytes, version: str, metadata: Mapping[str, str]) -> None:
+        super().replace(name, data, version, metadata)
         self.removed(name)
 
 
@@ -104,6 +128,6 @@ class Stepped:
             self._step(f"{request} {arguments[0]}")
             found = ask(*arguments, **named)
             # A listing shows one moment, as a request's answer does.
-            return iter(list(found)) if request == "list" else found
+            return iter(list(found)) if request in {"list", "written"} else found
 
         return call

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from jostler.archive.audit.problem import NO_INDEX, Kind
+from jostler.archive.audit.stream import end_of_blocks
 from jostler.archive.hashes import digest
 from jostler.archive.lines import Row, RowError, lines_of, members, row
 from jostler.format.go import is_bare, loadable_index
@@ -129,7 +130,7 @@ class Explainer:
         if self._found.go:
             return go_problems(one, entry)
         problems = self._row_problems(one, entry, line)
-        if problem := blocks.problem(one, entry):
+        if problem := blocks.problem(one, entry, is_last=line == self._found.lines):
             problems.append(problem)
         return problems
 
@@ -340,12 +341,16 @@ class _Blocks:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
+        self._end = end_of_blocks(data)
         self._where = (-1, -1)
         self._plain = b""
         self._at = 0
 
-    def problem(self, one: Row, entry: dict[str, Any]) -> str:
-        """Return why a row cannot be read through its block; an empty text if it can."""
+    def problem(self, one: Row, entry: dict[str, Any], *, is_last: bool) -> str:
+        """Return why a row cannot be read through its block; an empty text if it can.
+
+        Nothing but the end of the stream follows the last block: a compaction refuses other places.
+        """
         where = offset, length = entry["Offset"], entry["Length"]
         if where != self._where:
             packed = self._data[max(offset, 0) : max(offset + length, 0)]
@@ -359,6 +364,8 @@ class _Blocks:
             self._at += len(one.line)
         elif one.line not in self._plain:
             return f"block {offset}+{length} does not hold the row"
+        if is_last and offset + length != self._end:
+            return f"block {offset}+{length} does not end at {self._end}, where the rows end"
         return ""
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from jostler.archive.audit.audit import checked
+from jostler.archive.audit.known import BROKEN, known_of_day, rests_of
 from jostler.archive.audit.problem import Kind, Problem
 from jostler.archive.audit.remake import CannotError, by_filename, index_of, known_files
 from jostler.archive.audit.salvage import (
@@ -30,7 +32,7 @@ from jostler.errors import ConflictError, JostlerError, MissingError
 from jostler.storage import upload_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from jostler.archive.audit.audit import DayFound
@@ -106,13 +108,18 @@ class Mender:
         by_object: dict[str, list[Problem]] = {}
         for problem in day.problems:
             by_object.setdefault(problem.object, []).append(problem)
+        rests = set() if self.orphans else rests_of(self.storage, day)
         for bundle in day.listed.bundles:
             names = {str(bundle.name), str(bundle.index_name)}
             mine = [p for name in sorted(names) for p in by_object.pop(name, [])]
-            yield from self._bundle(bundle, mine)
+            yield from self._bundle(bundle, mine, day.listed.bundles)
         for index_name, info in day.listed.orphans:
             mine = by_object.pop(str(index_name), [])
-            yield from self._ended(mine, lambda i=info, n=index_name: self._orphan(n, i))  # type: ignore[misc]
+            is_rest = info.name in rests
+            yield from self._ended(
+                mine,
+                lambda i=info, n=index_name, r=is_rest: self._orphan(n, i, is_rest=r),  # type: ignore[misc]
+            )
         for info in day.listed.lost_filters:
             mine = by_object.pop(info.name, [])
             yield from self._ended(mine, lambda i=info: self._filters(i))  # type: ignore[misc]
@@ -127,10 +134,13 @@ class Mender:
             )
         return Mended(problem)
 
-    def _bundle(self, bundle: Bundle, problems: list[Problem]) -> Iterator[Mended]:
+    def _bundle(
+        self, bundle: Bundle, problems: list[Problem], same_day: Sequence[Bundle]
+    ) -> Iterator[Mended]:
         """Mend one bundle; problems of its rows stay as they are."""
         kinds = {problem.kind for problem in problems}
-        for kind, mend in ((Kind.DAMAGED, self._salvage), (Kind.NO_INDEX, self._remake)):
+        remake = partial(self._remake, same_day=same_day)
+        for kind, mend in ((Kind.DAMAGED, self._salvage), (Kind.NO_INDEX, remake)):
             if kind in kinds or (kind is Kind.NO_INDEX and Kind.DISAGREES in kinds):
                 both = {kind} | ({Kind.NO_INDEX, Kind.DISAGREES})
                 mine = [problem for problem in problems if problem.kind in both]
@@ -155,7 +165,7 @@ class Mender:
 
     # The mends
 
-    def _remake(self, bundle: Bundle) -> str:
+    def _remake(self, bundle: Bundle, same_day: Sequence[Bundle]) -> str:
         """Make an index again, in the place of a wrong one or of none."""
         added = self._time_of(bundle.data.name)
         if bundle.index is None and self.now - added < self.settled:
@@ -164,12 +174,15 @@ class Mender:
             )
         data = self._read(bundle.data)
         old = self._read(bundle.index) if bundle.index else None
+        known = known_files(bundle.index_name, self.storage.url, old)
+        if old is None and bundle.name.is_merged:
+            known = list(known_of_day(self.storage, data, same_day))
         made = index_of(
             bundle.name,
             bundle.index_name,
             self.storage.url,
             data,
-            known=by_filename(known_files(bundle.index_name, self.storage.url, old)),
+            known=by_filename(known),
             added=added,
             fields=self.fields.get(bundle.name.datatype),
         )
@@ -254,21 +267,26 @@ class Mender:
             if there is None:
                 return [data, index]
             if _same_rows(there, data.data):  # an earlier run was interrupted behind this
-                if there != data.data:  # another version of a library compressed it
-                    raise CannotMendError(f"{name} has the rows already; audit it first")
+                if there != data.data:  # compaction, or another version of a library, compressed it
+                    info = next(self._listed(data.name), None)
+                    if info is None or not self._is_whole(Bundle(name, info, None)):
+                        raise CannotMendError(f"{name} has the rows already; audit it first")
+                    return []
                 return [data] if self._there(index.name) else [data, index]
             if name.is_merged:
                 break
         raise CannotMendError("no name is free for a new bundle")
 
-    def _orphan(self, index_name: BundleName, info: ObjectInfo) -> str:
+    def _orphan(self, index_name: BundleName, info: ObjectInfo, *, is_rest: bool) -> str:
         """Remove an index without data: the rest of an interrupted mend, or if that is asked."""
-        is_rest = any(
+        is_rest = is_rest or any(
             self._is_there(self.staging, f"{self.prefix}{QUARANTINE}{name}")
             for name in other_half(index_name)
         )
         if not (is_rest or self.orphans):
             raise CannotMendError("-fix=orphans removes it")
+        if any(self._is_there(self.storage, str(name)) for name in other_half(index_name)):
+            return "its data has been stored meanwhile"
         place = self._quarantine(info, self._read(info))
         store_then_remove(self.storage, [], [Looked(info.name, info.version)])
         return f"the index was moved to {place}"
@@ -312,8 +330,7 @@ class Mender:
         """Say whether a bundle and the index that is there now agree."""
         index = next(self._listed(str(bundle.index_name)), None)
         found = checked(self.storage, Bundle(bundle.name, bundle.data, index))
-        wrong = {Kind.NO_INDEX, Kind.DISAGREES, Kind.DAMAGED}
-        return found is not None and not any(one.kind in wrong for one in found.problems)
+        return found is not None and not any(one.kind in BROKEN for one in found.problems)
 
     def _quarantine(self, info: ObjectInfo, data: bytes) -> str:
         """Store a copy of an object; return its URL.

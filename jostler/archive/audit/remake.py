@@ -14,6 +14,7 @@ from base64 import b64decode
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import orjson
@@ -228,7 +229,7 @@ def _entry(  # noqa: PLR0917 - what is known of a row
     if name.datatype == REJECTED:
         return _rejected(filename, one, added)
     found = digest(one.raw)
-    before = _before(known.get(filename, ()), node, found)
+    before = _before(known.get(filename, ()), node, found, is_merged=name.is_merged)
     facts = Facts(None, None, None)
     if fields:
         values = fields.facts(filename, one.raw, 0)
@@ -244,17 +245,20 @@ def _entry(  # noqa: PLR0917 - what is known of a row
     return _Entry(filename, size, micros(before.added), found, facts)
 
 
-def _before(files: Sequence[File], node: str, found: str) -> File | None:
-    """Return the old index row of a file; None if there is none.
+def _before(files: Sequence[File], node: str, found: str, *, is_merged: bool) -> File | None:
+    """Return the old index row of a file, the earliest one; None if there is none.
 
     Args:
         files: the old rows of its Filename.
         node: that stored it.
         found: the hash of its `raw`.
+        is_merged: whether rows of another node are of other files.
     """
     # With another Hash, an old index row is about other content of this Filename.
     same = [file for file in files if file.hash == found or not file.hash_of_raw]
-    return min(same, key=lambda file: file.node != node, default=None)
+    if is_merged:
+        same = [file for file in same if file.node == node]
+    return min(same, key=attrgetter("added"), default=None)
 
 
 def _rejected(filename: str, one: Row, added: datetime) -> _Entry:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 HEADER_BYTES = 10
 END_BYTES = 10
 """The empty last block of the deflate stream, check sum and length."""
+_TRAILER_BYTES = 8
 _BEGIN = b"\x1f\x8b\x08"
 _END = b"\x03\x00"
 _RESERVED = 0xE0
@@ -97,8 +98,14 @@ def blocks_of(data: bytes, lines: Sequence[bytes]) -> list[Block]:
     else:
         if data[at : at + len(_END)] == _END and len(data) - at == END_BYTES:
             return found
-    # Another program's: the deflate stream behind the header inflates alone, too.
-    return [Block(1, begin, len(data) - begin - 8)] if lines else []
+    # A block has ended early for lack of memory, or it is another program's: the deflate stream
+    # behind the header inflates alone, too.
+    return [Block(1, begin, end_of_blocks(data) - begin)] if lines else []
+
+
+def end_of_blocks(data: bytes) -> int:
+    """Return where the last block of a whole stream ends."""
+    return len(data) - (END_BYTES if data[-END_BYTES:].startswith(_END) else _TRAILER_BYTES)
 
 
 def _filled(lines: Sequence[bytes]) -> Iterator[tuple[int, int]]:
