@@ -202,8 +202,9 @@ torture-compact: $(READY) ## kill compactors at every step, then at random (KILL
 	$(BIN)/python -m tests.torture.compactors --kills $(KILLS) --runs 50000
 
 KEEPING_KILLS ?= 500
-torture-keeping: $(READY) ## kill audits and deletions KEEPING_KILLS=500 times at any step and at random; nothing is lost (slow)
+torture-keeping: $(READY) ## kill audits and deletions KEEPING_KILLS=500 times, then beside agents and compactions, then the model 20,000 times (slow)
 	$(BIN)/python -m tests.torture.keeping --kills $(KEEPING_KILLS)
+	$(BIN)/python -m tests.torture.keepers --kills $(KEEPING_KILLS) --runs 20000
 
 clean: ## remove the virtual environment and what tools left
 	rm -rf $(VENV) $(CLIENTS) native/target .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* build dist *.egg-info
