@@ -69,7 +69,6 @@ class Model:
         hurt: what is in damaged bundles, and can be mended.
         gone: what damage has taken.
         damaged: name and bytes of the data objects that were damaged.
-        lost: names of data objects that were lost.
         kinds: of actors; which ones meet is as random as how many.
         busy: the bundles whose agents are at work.
     """
@@ -82,7 +81,6 @@ class Model:
     hurt: set[Said] = field(default_factory=set)
     gone: set[Said] = field(default_factory=set)
     damaged: list[tuple[str, bytes]] = field(default_factory=list)
-    lost: set[str] = field(default_factory=set)
     kinds: list[str] = field(default_factory=list)
     busy: set[int] = field(default_factory=set)
 
@@ -177,7 +175,6 @@ class Model:
             case _ if all(one.done or not one.begun for one in self.senders.values()):
                 # An agent may store the data again right before a mend removes the lonely index.
                 del objects[name]
-                self.lost.add(name)
                 self._take(mine, mine)
 
     def _rot(self, name: str, data: bytes) -> None:
@@ -310,8 +307,13 @@ class Model:
         self._end()
 
     def _is_loss(self, problem: Problem) -> bool:
-        """Say whether a problem is an index whose data was lost, and nobody can mend it."""
-        return problem.kind is Wrong.NO_DATA and problem.object in map(index_of, self.lost)
+        """Say whether a problem is an index with a row that was lost: nobody can mend that."""
+        if problem.kind is not Wrong.NO_DATA:
+            return False
+        index = self.bucket.objects[problem.object][0]
+        files = known_files(BundleName.parse(problem.object), self.bucket.url, index)
+        rows = {(file.node, file.filename, bytes.fromhex(file.hash)) for file in files}
+        return not rows <= {row for _, said in self.whole() for row, _ in said}
 
     def _end(self) -> None:
         """See that what is left is what should be.
@@ -393,6 +395,6 @@ def run_many(seeds: range) -> Counter[str]:
             raise LostError(f"seed {seed}: {exc}") from exc
         counts["runs"] += 1
         counts["kept"] += len(model.kept)
-        counts["damaged"] += len(model.damaged) + len(model.lost)
+        counts["damaged"] += len(model.damaged)
         counts["deleted"] += model.deletes
     return counts
