@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("spark")
 TABLE = "raw_exp.foo1"
+WHERE = f"WHERE date = '{DAY}' AND raw.UUID LIKE 'u-2-%'"
+ONE_ROW = f"FROM {TABLE} {WHERE}"
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ def test_a_day_whose_partition_is_another_is_told_marked_and_loaded_again(
 ) -> None:
     """By both programs alike; a day that is due anyway is no problem."""
     assert [by(world)[0] for by in (by_jostler, by_spark)] == [0, 0]
-    world.sql(f"DELETE FROM {TABLE} WHERE date = '{DAY}' AND raw.UUID LIKE 'u-2-%'")
+    world.sql(f"DELETE {ONE_ROW}")
 
     told = [by(world) for by in (by_jostler, by_spark)]
 
@@ -96,6 +98,54 @@ def test_a_partition_that_has_expired_is_not_missed(world: World, kept: KeptArch
     world.sql(f"ALTER TABLE {TABLE} SET OPTIONS (partition_expiration_days = NULL)")
     status, told = by_jostler(world)
     assert (status, told[0]["kind"]) == (1, "day-differs")
+    world.sql("DELETE FROM jostler.loads WHERE TRUE")  # it no longer agrees, as the test wants it
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        (
+            f"INSERT INTO {TABLE} (date, archiver, raw) SELECT date, archiver, raw {ONE_ROW}",
+            ["BigQuery has 8 rows, the ledger says 7", "BigQuery has 4 rows of gs://"],
+        ),
+        (
+            f"UPDATE {TABLE} SET archiver.ArchiveURL = 'gs://other/x' {WHERE}",
+            ["BigQuery has 1 rows of gs://other/x, the bundle 0"],
+        ),
+        (
+            f"UPDATE jostler.loads SET RowsRead = 9 WHERE date = '{DAY}'",
+            ["its bundles have 7 rows, the ledger says 9"],
+        ),
+    ],
+)
+def test_however_a_day_differs_it_is_told_and_the_next_load_mends_it(
+    world: World, kept: KeptArchive, sql: str, words: list[str]
+) -> None:
+    """Rows too many, rows of another object, or another number in the ledger."""
+    world.sql(sql)
+    status, (*told, _) = by_jostler(world)
+    assert (status, [one["kind"] for one in told]) == (1, ["day-differs"] * len(words))
+    assert all(said in one["detail"] for said, one in zip(words, told, strict=True))
+    assert by_jostler(world, "-fix")[0] == 0
+    assert world.load().code == 0
+    assert by_jostler(world)[0] == 0
+    assert len(world.rows()) == 7
+    world.sql("DELETE FROM jostler.loads WHERE TRUE")  # it no longer agrees, as the test wants it
+
+
+def test_a_day_that_is_to_be_loaded_or_mended_first_is_not_compared(
+    world: World, kept: KeptArchive
+) -> None:
+    """Only BigQuery may still have rows of a damaged bundle; a new one is not loaded yet."""
+    world.sql(f"DELETE {ONE_ROW}")
+    assert [one["kind"] for one in by_jostler(world)[1][:-1]] == ["day-differs"]
+    assert by_jostler(world, "-node", "n1")[0] == 0  # not the whole day is looked at
+    whole = kept.get(kept.names[0])
+    kept.swap(kept.names[0], lambda data: data[:-3])
+    assert [one["kind"] for one in by_jostler(world)[1][:-1]] == ["damaged"]
+    kept.swap(kept.names[0], lambda _: whole)
+    kept.put(contents([30]))
+    assert by_jostler(world)[0] == 0
     world.sql("DELETE FROM jostler.loads WHERE TRUE")  # it no longer agrees, as the test wants it
 
 
