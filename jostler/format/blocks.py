@@ -100,8 +100,8 @@ class BlockWriter:
 
     @property
     def room_bytes(self) -> int:
-        """Bytes that the last block still takes."""
-        return BLOCK_BYTES - self._pending_bytes
+        """Bytes that the last block still takes; none behind a row that is longer than a block."""
+        return max(0, BLOCK_BYTES - self._pending_bytes)
 
     def add(self, text: bytes, rows: int = 1) -> None:
         """Append one row, its line feed included, or several that go into one block."""

@@ -644,6 +644,16 @@ def test_a_bundle_whose_index_goes_while_it_is_read_is_no_problem() -> None:
     assert told_of(archive, Scope()) == (0, [])
 
 
+def test_a_row_behind_one_that_is_longer_than_a_block_is_merged(archive: KeptArchive) -> None:
+    """Of small rows it begins a block of its own."""
+    archive.put(contents([1], 400_000) | contents(range(2, 5)))
+    archive.put(contents(range(5, 8)), node="n2")
+    files = [file[1:] for file in archive.files()]
+    compact_all(archive.storage)
+    assert sorted(file[1:] for file in archive.files()) == sorted(files)
+    assert audited(archive.storage) == []
+
+
 # Foreign objects
 
 
