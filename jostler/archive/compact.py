@@ -270,7 +270,8 @@ class _Compaction:
                 compare_rows(part)
                 if repeats := plan.order.repeats:
                     index = index_again(self._group, one, plan)
-                    count_repeats(self._storage, one.member, repeats, index)
+                    dense = as_dense_as([one.data])
+                    count_repeats(self._storage, one.member, repeats, index, dense)
                 return None
         merged = proven_merge(
             self._group,

@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING
 from jostler.archive.keeping import Made, store
 from jostler.errors import ConflictError, MissingError
 from jostler.format.blocks import BlockWriter, inflated
-from jostler.format.compression import FAST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jostler.archive.compact_plan import Member
+    from jostler.format.compression import Compression
     from jostler.storage import Storage
 
 
 def count_repeats(
-    storage: Storage, member: Member, repeats: int, index: Sequence[tuple[bytes, int]]
+    storage: Storage,
+    member: Member,
+    repeats: int,
+    index: Sequence[tuple[bytes, int]],
+    compression: Compression,
 ) -> None:
     """Add to the repeats that a merged bundle's index counts, and renew what it says of its rows.
 
@@ -33,6 +37,7 @@ def count_repeats(
         member: the merged bundle.
         repeats: rows of other bundles that it has, too.
         index: with the earliest times that all of them know, as texts with so many rows.
+        compression: of the index, if it changes.
 
     Raises:
         MissingError: the merged bundle is not as it was read any more.
@@ -41,7 +46,7 @@ def count_repeats(
     name, version = member.index_name, member.index_version
     data = storage.read(name, version).data
     if inflated(data) != b"".join(text for text, _ in index):
-        writer = BlockWriter(FAST)
+        writer = BlockWriter(compression)
         for text, rows in index:
             writer.add(text, rows)
         data = writer.finish()

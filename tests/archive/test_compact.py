@@ -6,6 +6,7 @@ import gzip
 import json
 from contextlib import closing, suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -407,6 +408,24 @@ def test_a_merged_bundle_is_as_dense_as_its_inputs_or_as_is_asked(
     name = BundleName.parse(done.url.removeprefix(f"{archive.storage.url}/"))
     for data in (archive.get(name), archive.get(index_of(name))):
         assert compression_of(data, blocks_of(data, lines_of(data))) == made
+
+
+def test_an_index_that_learns_earlier_times_stays_as_dense_as_it_was(tmp_path: Path) -> None:
+    """A bundle of rows that the merged one has was read earlier; the data stays as it is."""
+    archive = KeptArchive(open_storage(tmp_path.as_uri()))
+    early = datetime(2026, 1, 2, tzinfo=UTC)
+    for first in (0, 50):
+        archive.put(contents(range(first, first + 50), size=2000), added=early + timedelta(days=1))
+    (done,) = compact_all(archive.storage).done
+    archive.put(contents(range(10), size=2000), added=early)
+
+    compact_all(archive.storage)
+
+    name = BundleName.parse(done.url.removeprefix(f"{archive.storage.url}/"))
+    index = archive.get(index_of(name))
+    times = [json.loads(line)["raw"]["TimeAdded"] for line in lines_of(index)]
+    assert [when[:10] for when in times].count("2026-01-02") == 10
+    assert compression_of(index, blocks_of(index, lines_of(index))) == SMALL
 
 
 def test_a_bundle_of_the_size_that_is_not_small_is_left_alone() -> None:

@@ -33,13 +33,13 @@ from jostler.storage import open_storage
 from loader.cli.main import main as load_main
 from tests.support.bundles import PLACE, bundle
 from tests.support.compactors import DATATYPE, LostError, held, run_many
+from tests.torture.killing import forked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jostler.archive.repeats import Identity
 
-WATCHED = {"os.rename", "os.link", "os.remove"}
 FIELDS = [{"name": "v", "type": "INTEGER"}, {"name": "text", "type": "STRING"}]
 
 
@@ -115,31 +115,9 @@ class Archive:
 
     def start(self, steps: int) -> int:
         """Fork a process that compacts; return its id."""
-        child = os.fork()
-        if child:
-            return child
-        status = 99
-        try:
-            quiet = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(quiet, 1)
-            os.dup2(quiet, 2)
-            sys.addaudithook(_killing(steps, str(self.root)))
-            status = load_main(["compact", "--bucket", self.storage.url])
-        finally:
-            os._exit(status)
-
-
-def _killing(steps: int, prefix: str):  # type: ignore[no-untyped-def] # noqa: ANN202 - a hook
-    left = steps
-
-    def hook(event: str, args: tuple[object, ...]) -> None:
-        nonlocal left
-        if event in WATCHED and str(args[0]).startswith(prefix):
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            left -= 1
-
-    return hook
+        argv = ["compact", "--bucket", self.storage.url]
+        said = Path(os.devnull)
+        return forked(lambda: load_main(argv), said, steps=steps, below=self.root)
 
 
 def at_every_step(home: Path) -> int:

@@ -38,12 +38,12 @@ from tests.support.bundles import PLACE
 from tests.support.compactors import DATATYPE, LostError
 from tests.support.keepers import FOLDER, LIMITS, SCHEMA, STAGING, run_many
 from tests.support.senders import NUMBERS, OTHER, Said, Sender, index_of, said_by
+from tests.torture.killing import forked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-WATCHED = {"os.rename", "os.link", "os.remove"}
 STEPS_MOST = 12
 SECONDS_MOST = 0.5
 ROUNDS_OF_ONE = 6
@@ -130,18 +130,7 @@ class World:
 
     def start(self, work: Callable[[], int], steps: int) -> int:
         """Fork a process that is killed before a change of the disk; return its id."""
-        child = os.fork()
-        if child:
-            return child
-        status = 99
-        try:
-            said = os.open(self.home / "said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            os.dup2(said, 1)
-            os.dup2(said, 2)
-            sys.addaudithook(_killing(steps, str(self.home)))
-            status = work()
-        finally:
-            os._exit(status)
+        return forked(work, self.home / "said", steps=steps, below=self.home)
 
     # What a process does; each returns its exit status
 
@@ -164,19 +153,6 @@ class World:
         days = ["-start", str(OTHER.date), "-end", str(OTHER.date), "-min-age", "0s", "-yes"]
         what = ["-experiment", PLACE.experiment, "-datatype", DATATYPE]
         return jostler(["delete", "-bucket", self.storage.url, *what, *days]) & ~1
-
-
-def _killing(steps: int, prefix: str) -> Callable[[str, tuple[object, ...]], None]:
-    left = steps
-
-    def hook(event: str, args: tuple[object, ...]) -> None:
-        nonlocal left
-        if event in WATCHED and str(args[0]).startswith(prefix):
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            left -= 1
-
-    return hook
 
 
 def one_round(world: World, chance: random.Random, counts: Counter[str]) -> None:

@@ -15,7 +15,6 @@ import os
 import random
 import shutil
 import signal
-import sys
 import tempfile
 import time
 import zlib
@@ -29,8 +28,8 @@ from jostler.cli.main import main as jostler
 from jostler.format.names import BundleName
 from jostler.storage import open_storage
 from tests.support.kept import DAY, PLACE, KeptArchive, contents, flipped, index_of
+from tests.torture.killing import forked
 
-WATCHED = {"os.rename", "os.link", "os.remove"}
 OTHER = DAY.replace(day=3)
 CHANGES_MOST = 25
 SECONDS_MOST = 0.15
@@ -106,18 +105,17 @@ def readable(archive: KeptArchive, name: str) -> set[tuple[str, str, bytes]]:
     return rows
 
 
-def die(argv: list[str], said: Path, *, steps: int, seconds: float) -> bool:
+def die(argv: list[str], home: Path, *, steps: int, seconds: float) -> bool:
     """Run a command in a process of its own; say whether it was killed before its end.
 
     Args:
         argv: of `jostler`.
-        said: file that gets what the command prints, in place of what the last one printed.
+        home: of the bucket; what the command prints comes into its file `said`.
         steps: before which change of the disk it is killed; negative: before none.
         seconds: after how long it is killed; 0: never.
     """
-    child = os.fork()
-    if not child:
-        _run(argv, said, steps)
+    said = home / "said"
+    child = forked(lambda: jostler(argv), said, steps=steps, below=home)
     if seconds:
         time.sleep(seconds)
         os.kill(child, signal.SIGKILL)
@@ -126,28 +124,6 @@ def die(argv: list[str], said: Path, *, steps: int, seconds: float) -> bool:
     if status not in {0, -signal.SIGKILL}:
         raise AssertionError(f"{argv} ends with {status}:\n{said.read_text()}")
     return status != 0
-
-
-def _run(argv: list[str], said: Path, steps: int) -> None:
-    """Run a command in this process, and end it."""
-    left = steps
-
-    def hook(event: str, _: tuple[object, ...]) -> None:
-        nonlocal left
-        if event in WATCHED:
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            left -= 1
-
-    status = 99
-    try:
-        out = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        os.dup2(out, 1)
-        os.dup2(out, 2)
-        sys.addaudithook(hook)
-        status = jostler(argv)
-    finally:
-        os._exit(status)
 
 
 def run(home: Path, rng: random.Random, counts: Counts, *, at_random: float) -> None:
@@ -166,7 +142,7 @@ def run(home: Path, rng: random.Random, counts: Counts, *, at_random: float) -> 
         by_time = rng.random() < at_random
         steps = -1 if by_time else rng.randrange(CHANGES_MOST)
         seconds = rng.random() * SECONDS_MOST if by_time else 0.0
-        killed = die(argv, home / "said", steps=steps, seconds=seconds)
+        killed = die(argv, home, steps=steps, seconds=seconds)
         counts.kills += killed
         counts.by_step += killed and not by_time
         if lost := world.keep - world.rows():

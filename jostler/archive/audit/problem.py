@@ -34,7 +34,7 @@ TO_DO = {
     Kind.DAMAGED: "-fix writes what can be read as a new bundle, and moves this one to quarantine/",
     Kind.BAD_ROW: "the loader sets the row aside; look at the program that wrote it",
     Kind.OTHER_DAY: "the loader sets the row aside; look at the program that wrote it",
-    Kind.REPEATED: "nothing is lost: the loader takes the row once; compaction merges the bundles",
+    Kind.REPEATED: "nothing is lost: the loader takes it once; compaction merges jostler's bundles",
     Kind.SMALL: "compact the day: jostler-load compact",
     Kind.SCHEMA: "store the datatype's table schema: run an agent with -upload-schema, or jostler"
     " -schema",
